@@ -1,0 +1,55 @@
+"""From chosen records to the text that the model sees: escaped, a record a line, in one tag.
+
+Record text comes from users and tools, so it is untrusted: it can neither close the tag nor open one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from .settings import Settings
+from .types import Record
+
+
+class InjectSettings(Settings):
+    """Where the block goes and how long it stays."""
+
+    mode: Literal["turn", "history"] = "turn"
+    """"turn": shown on every model call of the turn and never stored. "history": stays in the
+    conversation and is sent again every turn, as the stock manager does."""
+    position: Literal["after", "before"] = "after"
+    """Beside the user's text. "after" keeps the block out of the cached prompt prefix; with "before" the
+    prefix changes every turn (in a model of prompt caching over 40 turns: 358 units against 49)."""
+    show_dates: bool = False
+    """Whether a record's date of writing stands before it."""
+
+
+def line_of(rendered: str, record: Record, show_dates: bool) -> str:
+    """Return one record as a line of the block.
+
+    Args:
+        rendered: The record as text.
+        record: Where its date comes from.
+        show_dates: Whether to print the date, as "[2026-03-15] ".
+    """
+    date = f"[{record.created_at:%Y-%m-%d}] " if show_dates and isinstance(record.created_at, datetime) else ""
+    return date + escape(rendered)
+
+
+def escape(text: str) -> str:
+    """Return text that cannot open or close a tag: `&`, `<` and `>` as entities."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def overhead(context_tag: str) -> str:
+    """Return what a block holds besides its lines."""
+    return f"<{context_tag}>\n</{context_tag}>"
+
+
+def block_of(lines: Sequence[str], context_tag: str) -> str | None:
+    """Return the block, or None when there is nothing to show."""
+    if not lines:
+        return None
+    return "\n".join([f"<{context_tag}>", *lines, f"</{context_tag}>"])

@@ -1,0 +1,32 @@
+"""Is a lookup worth making? One answer against one threshold."""
+
+from __future__ import annotations
+
+from .questions import Answer, NoAnswer, probability_of
+from .settings import Probability, Settings
+from .types import GateOutcome
+
+
+class GateSettings(Settings):
+    """When memory is searched at all."""
+
+    threshold: Probability = 0.2
+    """P(a lookup is worth making) from which on it is made, 0..1. Measured for the embedded model:
+    low, because a missed memory costs the user more than a lookup."""
+
+
+def read_gate(answer: Answer, threshold: float) -> tuple[GateOutcome, float | None]:
+    """Return what the gate's answer means, and its probability.
+
+    Args:
+        answer: The answer to the gate question.
+        threshold: A probability, 0..1; equal opens the gate.
+
+    Returns:
+        "open" or "closed" with the probability; "abstained" or "failed" with None.
+    """
+    probability = probability_of(answer)
+    if probability is None:
+        abstained = isinstance(answer, NoAnswer) and answer.reason == "abstained"
+        return ("abstained" if abstained else "failed"), None
+    return ("open" if probability >= threshold else "closed"), probability

@@ -1,0 +1,79 @@
+"""Every setting of a recall, grouped by stage, checked once when it is made."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from .block import InjectSettings
+from .gate import GateSettings
+from .router import RouterSettings
+from .select import SelectSettings
+from .settings import Probability, Seconds, Settings
+from .turn import TurnSettings
+
+
+class RetrieveSettings(Settings):
+    """How namespaces are searched."""
+
+    timeout_s: Seconds = 2.0
+    """How long one namespace's search may take, in seconds, within `deadline_s`."""
+    send_strategy_id: bool = False
+    """Whether a namespace's `strategy_id` is sent as a filter; the stock manager never sends it."""
+    skip_own_summary: bool = True
+    """Whether the current session's own summary is left out: the conversation holds it already."""
+
+
+class RenderSettings(Settings):
+    """What a record looks like to the decision model and in the prompt."""
+
+    mode: Literal["prose", "raw"] = "prose"
+    """"prose": every record shape as one line of prose. "raw": as stored."""
+
+
+class ValidatorSettings(Settings):
+    """Which records belong in the prompt."""
+
+    threshold: Probability = 0.2
+    """P(the record belongs) from which on it is kept, 0..1 (`select.mode` "threshold" and "hybrid")."""
+
+
+class RecallPolicy(Settings):
+    """How a turn is recalled. Give any stage as a mapping: `RecallPolicy(gate={"threshold": 0.3})`.
+
+    The thresholds' defaults are those of the embedded model. A decider that ships thresholds of its own
+    uses them wherever the policy sets none.
+
+    Raises:
+        pydantic.ValidationError: (a ValueError) naming the setting, its value and what it may be.
+    """
+
+    turn: TurnSettings = Field(default_factory=TurnSettings)
+    gate: GateSettings = Field(default_factory=GateSettings)
+    router: RouterSettings = Field(default_factory=RouterSettings)
+    retrieve: RetrieveSettings = Field(default_factory=RetrieveSettings)
+    render: RenderSettings = Field(default_factory=RenderSettings)
+    validator: ValidatorSettings = Field(default_factory=ValidatorSettings)
+    select: SelectSettings = Field(default_factory=SelectSettings)
+    inject: InjectSettings = Field(default_factory=InjectSettings)
+    deadline_s: Seconds = 3.0
+    """How long a whole recall may take, in seconds. What is not there by then is done without."""
+    stats_log: Literal["block", "line", "json", "off"] = "block"
+    """How the counters are logged at INFO: on close, every `stats_every` turns and at the first failure."""
+    stats_every: int = Field(default=50, ge=1)
+    """After how many turns the counters are logged."""
+
+    @classmethod
+    def stock(cls) -> RecallPolicy:
+        """Return the stock manager's behaviour: raw records, in the history, no duplicates removed, no limits.
+
+        With `decider=None` this is the stock manager, but for escaping, for the order of records, which
+        is configuration order here and order of arrival there, and for its faults.
+        """
+        return cls(
+            render=RenderSettings(mode="raw"),
+            retrieve=RetrieveSettings(skip_own_summary=False),
+            select=SelectSettings(dedupe=False, max_records=None, max_context_tokens=None),
+            inject=InjectSettings(mode="history", position="before"),
+        )

@@ -1,0 +1,6 @@
+"""Placeholder until the renderer lands."""
+
+
+def render_record(text: str) -> str:
+    """Return the text on one line."""
+    return " ".join(text.split())

@@ -1,0 +1,109 @@
+"""Which of the judged records go into the prompt, in which order, within the limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from .same_facts import epoch
+from .settings import Probability, Settings
+from .types import Record
+
+SelectMode = Literal["threshold", "ranking", "hybrid"]
+"""How probabilities become a choice.
+
+- `"threshold"`: at or above `validator.threshold`.
+- `"ranking"`: at or above `select.relative` times the best of this turn; something is always kept.
+- `"hybrid"`: both. The order of a model's answers is steadier than their level (seen for two models
+  over repeated runs), and the floor keeps a turn that needs nothing from getting its least bad record.
+"""
+
+
+def estimate_tokens(text: str) -> int:
+    """Return the estimated tokens of a text: characters / 4, rounded up."""
+    return math.ceil(len(text) / 4)
+
+
+class SelectSettings(Settings):
+    """What of the relevant records fits the prompt."""
+
+    mode: SelectMode = "hybrid"
+    """See `SelectMode`."""
+    relative: Probability = 0.25
+    """ranking and hybrid: the least share of the turn's best probability that a record must have."""
+    dedupe: bool = True
+    """Whether a record with the same id, or the same text, as another one is left out."""
+    max_records: int | None = Field(default=20, ge=0)
+    """At most so many records; None: no limit."""
+    max_context_tokens: int | None = Field(default=2000, ge=0)
+    """At most so many tokens for the whole block, tag included; None: no limit."""
+    token_counter: Callable[[str], int] = estimate_tokens
+    """Counts the tokens of a text; default: characters / 4, rounded up."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A record that may be injected."""
+
+    record: Record
+    line: str
+    """What it would add to the block."""
+    probability: float | None
+    """P(it belongs), 0..1; None without a decision."""
+
+
+def injection_order(candidates: Sequence[Candidate]) -> list[int]:
+    """Return positions in injection order.
+
+    By probability, best first; ties newest first, then in the order given. Candidates without a
+    decision follow in the order given.
+    """
+    judged = [at for at, candidate in enumerate(candidates) if candidate.probability is not None]
+    rest = [at for at, candidate in enumerate(candidates) if candidate.probability is None]
+    judged.sort(key=lambda at: (-(candidates[at].probability or 0.0), -epoch(candidates[at].record.created_at)))
+    return judged + rest
+
+
+def select(
+    candidates: Sequence[Candidate], settings: SelectSettings, threshold: float, overhead: str
+) -> list[str | None]:
+    """Return per candidate why it is left out, None for those to inject.
+
+    Args:
+        candidates: In the order to use where probabilities do not decide.
+        settings: Mode and limits.
+        threshold: `validator.threshold`, a probability, 0..1.
+        overhead: What the block holds besides its lines; its tokens count against the limit.
+    """
+    best = max((c.probability for c in candidates if c.probability is not None), default=0.0)
+    reasons: list[str | None] = [_misses(c.probability, settings, threshold, best) for c in candidates]
+    kept = 0
+    tokens = settings.token_counter(overhead) if settings.max_context_tokens is not None else 0
+    for at in injection_order(candidates):
+        if reasons[at] is not None:
+            continue
+        if settings.max_records is not None and kept >= settings.max_records:
+            reasons[at] = "max_records"
+            continue
+        if settings.max_context_tokens is not None:
+            cost = settings.token_counter(candidates[at].line + "\n")
+            if tokens + cost > settings.max_context_tokens:
+                reasons[at] = "max_context_tokens"
+                continue
+            tokens += cost
+        kept += 1
+    return reasons
+
+
+def _misses(probability: float | None, settings: SelectSettings, threshold: float, best: float) -> str | None:
+    if probability is None:
+        return None
+    if settings.mode != "ranking" and probability < threshold:
+        return "below_threshold"
+    if settings.mode != "threshold" and probability < settings.relative * best:
+        return "below_best"
+    return None

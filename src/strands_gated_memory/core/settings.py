@@ -1,0 +1,54 @@
+"""Building blocks for the settings of every stage: frozen, closed to unknown names, checked once."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+
+
+class Settings(BaseModel):
+    """Base of the settings: frozen, and a misspelt name is an error that says the right one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_the_nearest(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            for name in values:
+                if name not in cls.model_fields:
+                    near = difflib.get_close_matches(str(name), cls.model_fields, n=1)
+                    hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(cls.model_fields)}"
+                    raise ValueError(f"{cls.__name__} has no setting {name!r}; {hint}")
+        return values
+
+
+def _probability(value: Any) -> float:
+    number = _number(value, "a probability in 0..1")
+    if not 0.0 <= number <= 1.0:
+        hint = f"; did you mean {number / 100:g}?" if 1.0 < number <= 100.0 else ""  # noqa: PLR2004
+        raise ValueError(f"must be a probability in 0..1, got {value!r}{hint}")
+    return number
+
+
+def _seconds(value: Any) -> float:
+    number = _number(value, "a number of seconds above 0")
+    if number <= 0.0:
+        raise ValueError(f"must be a number of seconds above 0, got {value!r}")
+    return number
+
+
+def _number(value: Any, wanted: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"must be {wanted}, got {value!r}")
+    return float(value)
+
+
+Probability = Annotated[float, BeforeValidator(_probability)]
+"""A probability, 0..1, finite."""
+
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+"""A duration in seconds, above 0, finite."""

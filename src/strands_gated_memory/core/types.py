@@ -1,0 +1,199 @@
+"""The values of one turn, in the order in which they flow from the user's message to the injected block.
+
+All are frozen. Nothing here computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+Stage = Literal["gate", "retrieve", "validator", "turn"]
+"""Where something was decided or failed.
+
+- `"gate"`: the request that holds the gate's and the router's questions.
+- `"retrieve"`: one namespace's search.
+- `"validator"`: the request that holds one question per record.
+- `"turn"`: anything outside these, caught by the last safety net.
+"""
+
+GateOutcome = Literal["open", "closed", "failed", "abstained", "ungated", "disabled"]
+"""What became of the gate on one turn.
+
+- `"open"`, `"closed"`: it decided.
+- `"failed"`: the decider raised, was late, or gave no valid answer; memory was searched.
+- `"abstained"`: the decider said that it cannot read this turn; memory was searched.
+- `"ungated"`: there is no decider; memory was searched.
+- `"disabled"`: the caller switched recall off for this call; nothing was searched.
+"""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the user asks, and what was said just before."""
+
+    text: str
+    """The user's message."""
+    previous: tuple[str, ...] = ()
+    """Texts before the message, oldest first, user and assistant alternating, ending with the assistant's."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One long-term memory record as retrieved."""
+
+    text: str
+    """The text as stored: prose, JSON, XML-like topics, anything."""
+    namespace: str
+    """The namespace key under which it was searched, `{actorId}` and all."""
+    score: float | None = None
+    """The search score, higher is nearer; uncalibrated. None when the service gave none."""
+    record_id: str | None = None
+    """The service's id."""
+    created_at: datetime | None = None
+    """When the record was written."""
+    metadata: Mapping[str, Any] | None = None
+    """The record's metadata as the service returned it."""
+
+
+@dataclass(frozen=True)
+class GateDecision:
+    """Whether this turn looks anything up, and where."""
+
+    open: bool
+    """False: nothing is searched, pinned namespaces apart."""
+    probability: float | None
+    """P(a lookup is worth making), 0..1; None without a decision."""
+    namespaces: Mapping[str, float | None]
+    """P(the namespace is needed) per namespace, keyed as given; None where there was no decision."""
+    selected: tuple[str, ...]
+    """The namespaces to search, in the order given; empty when closed."""
+    outcome: GateOutcome = "open"
+    """How it came about."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether one record belongs in the prompt, now."""
+
+    record: Record
+    """The record as given."""
+    probability: float | None
+    """P(it belongs), 0..1; None without a decision."""
+    keep: bool
+    """Whether `recall` would inject it, duplicates apart."""
+    reason: str
+    """Why it is kept or dropped: see `DropReason` and `KeepReason`."""
+    rendered: str = ""
+    """The record as one line of prose, before escaping."""
+
+
+DropReason = Literal["empty", "duplicate", "below_threshold", "below_best", "max_records", "max_context_tokens"]
+"""Why the pipeline left a record out.
+
+- `"empty"`: nothing is left of it once rendered.
+- `"duplicate"`: the same id, or the same text but for case, space and punctuation, is kept already.
+- `"below_threshold"`: its probability is under `validator.threshold`.
+- `"below_best"`: its probability is too far under the best of this turn (`select.relative`).
+- `"max_records"`, `"max_context_tokens"`: the limits of `select`.
+"""
+
+KeepReason = Literal["relevant", "not_judged", "ungated"]
+"""Why the pipeline kept a record: judged relevant; kept because no valid answer came; no decider."""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A record that was retrieved and left out."""
+
+    record: Record
+    reason: str
+    """See `DropReason`; retrieval adds its own: out_of_scope, below_relevance_score, own_summary, malformed."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What one namespace's search found; iterating it yields the records.
+
+    A search function may return any iterable of records. This one also says what the search itself
+    left out, so that it is counted.
+    """
+
+    records: tuple[Record, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+
+@dataclass(frozen=True)
+class DeciderCall:
+    """One request to the decision model."""
+
+    stage: Stage
+    questions: int
+    """How many questions it held."""
+    seconds: float
+    """Wall clock until the answer, the failure or the deadline."""
+    error: str | None = None
+    """The kind of failure of the request as a whole; None when answers came."""
+    no_answers: Mapping[str, int] = field(default_factory=dict)
+    """How many questions got no usable answer, by `NoAnswer.reason`."""
+    cause: str | None = None
+    """What failed, for the log; may quote the decider's own message, so it is cut there."""
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """One namespace's search."""
+
+    namespace: str
+    seconds: float
+    """Wall clock until the records, the failure or the deadline; 0 when served from the pinned cache."""
+    records: int = 0
+    """How many records came back."""
+    error: str | None = None
+    """The kind of failure; None when the search succeeded, with or without records."""
+    cause: str | None = None
+    """What failed, for the log."""
+    pinned: bool = False
+    """Whether the namespace is pinned: fetched whatever the gate says."""
+    cached: bool = False
+    """Whether a pinned namespace was served without a request."""
+
+
+@dataclass(frozen=True)
+class TurnTrace:
+    """Everything that was decided on one turn, without any text of it."""
+
+    gate: GateDecision | None
+    """None when the turn ended before the gate."""
+    judgements: tuple[Judgement, ...] = ()
+    """One per record that reached the validator. Holds records: never log it above DEBUG."""
+    decider_calls: tuple[DeciderCall, ...] = ()
+    lookups: tuple[Lookup, ...] = ()
+    namespaces: int = 0
+    """How many namespaces were configured: what an ungated manager would have searched."""
+    returned: int = 0
+    """How many records the searches returned, before anything was dropped."""
+    seconds: float = 0.0
+    """Wall clock of the whole recall."""
+    block_tokens: int = 0
+    """Tokens of the injected block, by the policy's counter."""
+    failure: str | None = None
+    """The kind of an unexpected failure of the turn as a whole."""
+
+
+@dataclass(frozen=True)
+class Recall:
+    """The result of one turn's recall."""
+
+    records: tuple[Record, ...]
+    """What is injected, in injection order."""
+    block: str | None
+    """The text to inject; None when there is nothing to inject."""
+    dropped: tuple[Dropped, ...]
+    """What was retrieved and left out, each with its reason."""
+    trace: TurnTrace

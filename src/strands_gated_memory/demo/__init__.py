@@ -1,0 +1,1 @@
+"""The demonstration: one conversation, three session managers, an emulated AgentCore Memory."""

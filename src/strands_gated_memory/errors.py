@@ -1,0 +1,122 @@
+"""Every error of this package, in one tree.
+
+GatedMemoryError
+├── ConfigurationError          construction only; also a ValueError
+└── StageError                  run time; counted by the pipeline, never raised into an agent's turn
+    ├── DeciderError
+    │   ├── DeciderTimeout      no answer within the deadline
+    │   ├── DeciderUnavailable  cannot be reached, or all workers are busy
+    │   └── BadAnswer           answered, but not with a mapping of answers
+    └── RetrievalError
+        ├── Throttled           429: over the account's request rate
+        ├── AccessDenied        403
+        ├── NotFound            404: no such memory, or no such record
+        ├── Rejected            400 and 402: the service refused the request
+        ├── ServiceFailed       500: the service's own failure
+        ├── RetrievalUnavailable  the service cannot be reached
+        └── RetrievalTimeout    no answer within the deadline
+
+Each `StageError` has one `kind`, the word that counters and log lines use for it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class GatedMemoryError(Exception):
+    """Base of every error that this package raises."""
+
+
+class ConfigurationError(GatedMemoryError, ValueError):
+    """A setting is wrong. The message says which, its value, and what to write instead."""
+
+
+class StageError(GatedMemoryError):
+    """A stage of the recall failed. The pipeline counts it under `kind` and fails open."""
+
+    kind: ClassVar[str] = "error"
+
+
+class DeciderError(StageError):
+    """The decision model gave no usable answer."""
+
+
+class DeciderTimeout(DeciderError):
+    """The decision model gave no answer within the deadline."""
+
+    kind = "timeout"
+
+
+class DeciderUnavailable(DeciderError):
+    """The decision model cannot be reached, or every worker waits for one that hangs."""
+
+    kind = "unavailable"
+
+
+class BadAnswer(DeciderError):
+    """The decision model answered, but not with a mapping of question id to answer."""
+
+    kind = "bad_answer"
+
+
+class RetrievalError(StageError):
+    """A namespace could not be searched."""
+
+
+class Throttled(RetrievalError):
+    """The account's rate of requests was exceeded (429)."""
+
+    kind = "throttled"
+
+
+class AccessDenied(RetrievalError):
+    """The credentials may not search this memory or namespace (403)."""
+
+    kind = "access_denied"
+
+
+class NotFound(RetrievalError):
+    """The memory does not exist, or the service lost an item of it (404)."""
+
+    kind = "not_found"
+
+
+class Rejected(RetrievalError):
+    """The service refused the request as invalid or over quota (400, 402)."""
+
+    kind = "rejected"
+
+
+class ServiceFailed(RetrievalError):
+    """The service failed (500)."""
+
+    kind = "service_failed"
+
+
+class RetrievalUnavailable(RetrievalError):
+    """The service cannot be reached, or every worker waits for a search that hangs."""
+
+    kind = "unavailable"
+
+
+class RetrievalTimeout(RetrievalError):
+    """The service gave no answer within the deadline."""
+
+    kind = "timeout"
+
+
+def error_kind(error: BaseException) -> str:
+    """Return the word under which an error is counted.
+
+    Args:
+        error: Any exception that a stage ended with.
+
+    Returns:
+        `StageError.kind`; "timeout" for a `TimeoutError` of anybody's; else the class name.
+    """
+    if isinstance(error, StageError) and error.kind != "error":
+        return error.kind
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    return type(error).__name__

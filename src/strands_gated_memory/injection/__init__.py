@@ -1,0 +1,1 @@
+"""Showing the recall block to the model."""

@@ -1,0 +1,1 @@
+"""What happened, told to people and machines: counters, log lines."""

@@ -1,0 +1,77 @@
+"""Log lines about recalls: the first failure of a kind is loud, the next ones sparse, all are counted.
+
+Memory text and messages of users never appear here above DEBUG.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import Counter
+from typing import Literal
+
+from ..core.types import Recall
+from .stats import RecallStats
+
+logger = logging.getLogger("strands_gated_memory")
+
+_CONSEQUENCE = {
+    "gate": "searching memory without the gate",
+    "validator": "keeping the records without judging them",
+    "retrieve": "going on without that namespace's records",
+    "turn": "going on without any memory",
+}
+_CAUSE_CHARACTERS = 300
+
+_lock = threading.Lock()
+_failures: Counter[tuple[str, str]] = Counter()
+
+
+def reset_failure_log() -> None:
+    """Forget which failures this process has logged; for tests."""
+    with _lock:
+        _failures.clear()
+
+
+def log_failures(recall: Recall) -> None:
+    """Warn about a turn's failures: the 1st, 10th, 100th … of each stage and kind in this process."""
+    trace = recall.trace
+    for call in trace.decider_calls:
+        if call.error is not None:
+            _log(call.stage, call.error, call.cause)
+        for reason, count in call.no_answers.items():
+            if reason != "abstained":
+                _log(call.stage, reason, f"{count} of {call.questions} questions got no usable answer")
+    for lookup in trace.lookups:
+        if lookup.error is not None:
+            _log("retrieve", lookup.error, f"namespace {lookup.namespace}: {lookup.cause}")
+    if trace.failure is not None:
+        _log("turn", trace.failure, None)
+
+
+def _log(stage: str, kind: str, cause: str | None) -> None:
+    with _lock:
+        _failures[stage, kind] += 1
+        count = _failures[stage, kind]
+    if str(count).rstrip("0") == "1":
+        logger.warning(
+            "stage=<%s>, reason=<%s>, count=<%d>, cause=<%s> | recall failed open | %s",
+            stage,
+            kind,
+            count,
+            (cause or "")[:_CAUSE_CHARACTERS],
+            _CONSEQUENCE.get(stage, "going on"),
+        )
+
+
+def log_stats(stats: RecallStats, style: Literal["block", "line", "json", "off"]) -> None:
+    """Log the counters at INFO in the given style."""
+    if style == "off" or not logger.isEnabledFor(logging.INFO):
+        return
+    if style == "json":
+        logger.info("%s", json.dumps(stats.as_dict()))
+    elif style == "line":
+        logger.info("%s", stats.line())
+    else:
+        logger.info("recall counters\n%s", stats)

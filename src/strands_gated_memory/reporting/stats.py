@@ -1,0 +1,232 @@
+"""Counters over turns: what was decided, searched, injected, and what failed.
+
+Everything is derived from `Recall` values, so the counters cannot disagree with what was done. A
+fail-open that nobody counts looks like a system that works, so failures come first in the text.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..core.types import Recall
+
+_T = TypeVar("_T")
+
+_GATE_OUTCOMES = ("open", "closed", "failed", "abstained", "ungated", "disabled")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Where one more turn left the counters."""
+
+    turns: int
+    """Turns counted so far."""
+    first_degradation: bool
+    """Whether this turn brought the first failure."""
+
+
+class RecallStats:
+    """Counters, thread-safe; one object may be shared by many managers.
+
+    Servers that build one agent per request pass the same object to each manager.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._gate: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
+        self._decider_errors: Counter[str] = Counter()
+        self._no_answers: Counter[str] = Counter()
+        self._retrieval_errors: Counter[str] = Counter()
+        self._decider_s = 0.0
+        self._retrieval_s = 0.0
+        self._recall_s = 0.0
+
+    def add(self, recall: Recall) -> Counted:
+        """Count one turn, and say where that leaves the counters."""
+        trace = recall.trace
+        with self._lock:
+            was_degraded = self._is_degraded()
+            self._counts["turns"] += 1
+            if trace.failure is not None:
+                self._counts["turn_failures"] += 1
+            if trace.gate is not None:
+                self._gate[trace.gate.outcome] += 1
+            self._counts["stock_retrievals"] += 1 if trace.namespaces else 0
+            self._counts["stock_lookups"] += trace.namespaces
+            lookups = [lookup for lookup in trace.lookups if not lookup.cached]
+            self._counts["retrievals"] += 1 if lookups else 0
+            self._counts["lookups"] += len(lookups)
+            self._counts["records_returned"] += trace.returned
+            self._counts["records_injected"] += len(recall.records)
+            self._counts["context_characters"] += len(recall.block or "")
+            self._counts["context_tokens"] += trace.block_tokens
+            self._dropped.update(dropped.reason for dropped in recall.dropped)
+            for call in trace.decider_calls:
+                self._counts["decider_calls"] += 1
+                self._counts["decider_questions"] += call.questions
+                self._decider_s += call.seconds
+                if call.error is not None:
+                    self._decider_errors[call.error] += 1
+                self._no_answers.update(call.no_answers)
+            for lookup in lookups:
+                if lookup.error is not None:
+                    self._retrieval_errors[lookup.error] += 1
+            # Namespaces are searched side by side: the turn waits for the slowest.
+            self._retrieval_s += max((lookup.seconds for lookup in lookups), default=0.0)
+            self._recall_s += trace.seconds
+            return Counted(self._counts["turns"], first_degradation=self._is_degraded() and not was_degraded)
+
+    @property
+    def turns(self) -> int:
+        """Turns counted, switched-off ones included."""
+        return self._read(lambda: self._counts["turns"])
+
+    @property
+    def decider_errors(self) -> int:
+        """Requests to the decision model that failed, and answers that were missing, refused or invalid."""
+        return self._read(self._count_decider_errors)
+
+    @property
+    def retrieval_errors(self) -> int:
+        """Searches of a namespace that failed."""
+        return self._read(lambda: sum(self._retrieval_errors.values()))
+
+    @property
+    def degraded(self) -> bool:
+        """Whether anything has failed so far; abstentions are not failures."""
+        return self._read(self._is_degraded)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return every counter, for machines; times in milliseconds."""
+        return self._read(self._as_dict)
+
+    def __str__(self) -> str:
+        counts = self.as_dict()
+        return "\n".join([*_alarms(counts), *_aligned(_rows(counts))])
+
+    def __repr__(self) -> str:
+        counts = self.as_dict()
+        return (
+            f"<RecallStats turns={counts['turns']} open={counts['gate']['open']} closed={counts['gate']['closed']} "
+            f"decider_errors={counts['decider_errors']} retrieval_errors={counts['retrieval_errors']}>"
+        )
+
+    def line(self) -> str:
+        """Return the counters as one line of key=value pairs."""
+        counts = self.as_dict()
+        flat = {key: value for key, value in counts.items() if not isinstance(value, dict)}
+        flat.update(
+            {
+                f"{key}.{name}": n
+                for key, value in counts.items()
+                if isinstance(value, dict)
+                for name, n in value.items()
+            }
+        )
+        return " ".join(
+            f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in flat.items()
+        )
+
+    def _is_degraded(self) -> bool:
+        return bool(
+            self._count_decider_errors() or sum(self._retrieval_errors.values()) or self._counts["turn_failures"]
+        )
+
+    def _count_decider_errors(self) -> int:
+        silent = sum(n for reason, n in self._no_answers.items() if reason != "abstained")
+        return sum(self._decider_errors.values()) + silent
+
+    def _as_dict(self) -> dict[str, Any]:
+        counts = self._counts
+        errors = Counter(self._decider_errors)
+        errors.update({reason: n for reason, n in self._no_answers.items() if reason != "abstained"})
+        return {
+            "turns": counts["turns"],
+            "turn_failures": counts["turn_failures"],
+            "gate": {outcome: self._gate[outcome] for outcome in _GATE_OUTCOMES},
+            "retrievals": counts["retrievals"],
+            "stock_retrievals": counts["stock_retrievals"],
+            "lookups": counts["lookups"],
+            "stock_lookups": counts["stock_lookups"],
+            "records_returned": counts["records_returned"],
+            "records_dropped": dict(sorted(self._dropped.items())),
+            "records_injected": counts["records_injected"],
+            "context_characters": counts["context_characters"],
+            "context_tokens": counts["context_tokens"],
+            "decider_calls": counts["decider_calls"],
+            "decider_questions": counts["decider_questions"],
+            "decider_abstentions": self._no_answers["abstained"],
+            "decider_ms": round(1000 * self._decider_s, 3),
+            "decider_errors": self._count_decider_errors(),
+            "decider_errors_by_kind": dict(sorted(errors.items())),
+            "retrieval_ms": round(1000 * self._retrieval_s, 3),
+            "retrieval_errors": sum(self._retrieval_errors.values()),
+            "retrieval_errors_by_kind": dict(sorted(self._retrieval_errors.items())),
+            "recall_ms": round(1000 * self._recall_s, 3),
+        }
+
+    def _read(self, read: Callable[[], _T]) -> _T:
+        with self._lock:
+            return read()
+
+
+def _alarms(counts: dict[str, Any]) -> list[str]:
+    lines = []
+    if counts["decider_errors"]:
+        lines.append(
+            f"!! decider errors  {counts['decider_errors']}  (failed open: results below reflect UNGATED behaviour)"
+        )
+    if counts["retrieval_errors"]:
+        lines.append(
+            f"!! retrieval errors  {counts['retrieval_errors']}  (failed open: results below lack those records)"
+        )
+    if counts["turn_failures"]:
+        lines.append(f"!! turn failures  {counts['turn_failures']}  (failed open: those turns had no memory at all)")
+    return lines
+
+
+def _rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
+    gate = counts["gate"]
+    decided = sum(gate[outcome] for outcome in ("open", "closed", "failed", "abstained"))
+    rest = {name: gate[name] for name in ("abstained", "ungated", "disabled") if gate[name]}
+    return [
+        ("turns", counts["turns"], _listed(rest) if rest else ""),
+        ("gate decisions", decided, f"(open {gate['open']}, closed {gate['closed']}, failed {gate['failed']})"),
+        (
+            "memory retrievals made",
+            counts["retrievals"],
+            f"(baseline would be {counts['stock_retrievals']}, "
+            f"saved {counts['stock_retrievals'] - counts['retrievals']})",
+        ),
+        (
+            "namespace lookups made",
+            counts["lookups"],
+            f"(baseline would be {counts['stock_lookups']}, saved {counts['stock_lookups'] - counts['lookups']})",
+        ),
+        ("retrieval errors", counts["retrieval_errors"], _listed(counts["retrieval_errors_by_kind"])),
+        ("retrieval ms", round(counts["retrieval_ms"]), ""),
+        ("records returned", counts["records_returned"], ""),
+        ("records dropped", sum(counts["records_dropped"].values()), _listed(counts["records_dropped"])),
+        ("records injected", counts["records_injected"], ""),
+        ("context tokens", counts["context_tokens"], f"({counts['context_characters']} characters)"),
+        ("decider calls", counts["decider_calls"], f"({counts['decider_questions']} questions)"),
+        ("decider errors", counts["decider_errors"], _listed(counts["decider_errors_by_kind"])),
+        ("decider abstentions", counts["decider_abstentions"], ""),
+        ("decider ms", round(counts["decider_ms"]), ""),
+    ]
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return f"({', '.join(f'{name} {n}' for name, n in counts.items())})" if counts else ""
+
+
+def _aligned(rows: list[tuple[str, int, str]]) -> list[str]:
+    label = max(len(name) for name, _, _ in rows)
+    number = max(len(str(value)) for _, value, _ in rows)
+    return [f"{name:<{label}}  {value:>{number}}  {note}".rstrip() for name, value, note in rows]

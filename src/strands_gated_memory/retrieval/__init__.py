@@ -1,0 +1,1 @@
+"""Searching AgentCore Memory: namespaces, requests, errors."""

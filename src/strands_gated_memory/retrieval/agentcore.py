@@ -1,0 +1,218 @@
+"""RetrieveMemoryRecords and ListMemoryRecords with real errors, pages and limits.
+
+The parent's `MemoryClient.retrieve_memories` turns throttled, denied and not found into an empty list,
+and reads one page. Here each failure has its own class, and one bad record never costs the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    NoCredentialsError,
+    ParamValidationError,
+    ReadTimeoutError,
+)
+
+from ..core.types import Dropped, Record, SearchResult
+from ..errors import (
+    AccessDenied,
+    NotFound,
+    Rejected,
+    RetrievalError,
+    RetrievalTimeout,
+    RetrievalUnavailable,
+    ServiceFailed,
+    Throttled,
+)
+from .namespaces import in_scope, is_own_summary
+
+MAX_TOP_K = 100
+"""The service's limit of topK and of a page; the SDK's configuration allows 1,000."""
+MAX_QUERY_CHARACTERS = 10_000
+"""The service's limit of searchQuery."""
+
+_ERRORS: dict[str, type[RetrievalError]] = {
+    "ThrottledException": Throttled,
+    "ThrottlingException": Throttled,
+    "TooManyRequestsException": Throttled,
+    "AccessDeniedException": AccessDenied,
+    "UnrecognizedClientException": AccessDenied,
+    "ExpiredTokenException": AccessDenied,
+    "ResourceNotFoundException": NotFound,
+    "ValidationException": Rejected,
+    "InvalidInputException": Rejected,
+    "ServiceQuotaExceededException": Rejected,
+    "ServiceException": ServiceFailed,
+    "InternalServerException": ServiceFailed,
+}
+_SERVER_ERROR = 500
+
+
+@dataclass(frozen=True)
+class NamespaceSearch:
+    """How one configured namespace is searched."""
+
+    key: str
+    """The namespace as configured."""
+    path: str
+    """The path to search, placeholders filled, ending with a slash."""
+    top_k: int
+    """How many records to ask for; more than `MAX_TOP_K` asks for that many."""
+    relevance_score: float
+    """Records with a lower score are left out; a record without a score passes."""
+    strategy_id: str | None = None
+    """Sent as a filter when set."""
+    whole: bool = False
+    """Whether to list every record instead of searching: pinned namespaces."""
+
+
+class AgentCoreRetriever:
+    """Searches the namespaces of one memory for one session.
+
+    Args:
+        client: A `bedrock-agentcore` boto3 client.
+        memory_id: The memory.
+        session_id: The running session, whose own summary may be skipped.
+        searches: How each configured namespace is searched, by key.
+        skip_own_summary: Whether to leave out the running session's own summary.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        memory_id: str,
+        session_id: str,
+        searches: Mapping[str, NamespaceSearch],
+        *,
+        skip_own_summary: bool,
+    ) -> None:
+        self._client = client
+        self._memory_id = memory_id
+        self._session_id = session_id
+        self._searches = dict(searches)
+        self._skip_own_summary = skip_own_summary
+
+    def search_for(self, query: str) -> Callable[[str], SearchResult]:
+        """Return the search function of one turn.
+
+        Args:
+            query: The user's message; over 10,000 characters it is cut at a word.
+        """
+        cut = cut_query(query)
+        return lambda namespace: self.search(namespace, cut)
+
+    def search(self, namespace: str, query: str) -> SearchResult:
+        """Search one namespace.
+
+        Args:
+            namespace: A configured namespace.
+            query: 1 to 10,000 characters.
+
+        Raises:
+            RetrievalError: The kind says what failed.
+        """
+        search = self._searches[namespace]
+        records: list[Record] = []
+        dropped: list[Dropped] = []
+        try:
+            for summary in self._summaries(search, query):
+                record, reason = self._read(summary, search)
+                if reason is None:
+                    records.append(record)
+                else:
+                    dropped.append(Dropped(record, reason))
+        except (ClientError, BotoCoreError) as error:
+            raise _translated(error) from error
+        return SearchResult(tuple(records), tuple(dropped))
+
+    def _summaries(self, search: NamespaceSearch, query: str) -> Iterator[Any]:
+        wanted = MAX_TOP_K if search.whole else min(search.top_k, MAX_TOP_K)
+        request: dict[str, Any] = {
+            "memoryId": self._memory_id,
+            "namespacePath": search.path,
+            "maxResults": wanted,
+        }
+        if search.whole:
+            ask = self._client.list_memory_records
+            if search.strategy_id:
+                request["memoryStrategyId"] = search.strategy_id
+        else:
+            ask = self._client.retrieve_memory_records
+            request["searchCriteria"] = {"searchQuery": query, "topK": wanted}
+            if search.strategy_id:
+                request["searchCriteria"]["memoryStrategyId"] = search.strategy_id
+        got = 0
+        while True:
+            page = ask(**request)
+            for summary in page.get("memoryRecordSummaries") or ():
+                yield summary
+                got += 1
+                if got >= wanted:
+                    return
+            token = page.get("nextToken")
+            if not token or token == request.get("nextToken"):
+                return
+            request["nextToken"] = token
+
+    def _read(self, summary: Any, search: NamespaceSearch) -> tuple[Record, str | None]:
+        """Return a summary as a record, and why it is left out, None if it is not."""
+        try:
+            record = _record(summary, search.key)
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+            return Record("", search.key), "malformed"
+        own = (summary.get("namespaces") or [search.path])[0]
+        if not in_scope(own, search.path):
+            return record, "out_of_scope"
+        if not search.whole and record.score is not None and record.score < search.relevance_score:
+            return record, "below_relevance_score"
+        if self._skip_own_summary and is_own_summary(own, record.text, self._session_id):
+            return record, "own_summary"
+        return record, None
+
+
+def cut_query(query: str) -> str:
+    """Return a query within the service's limit, cut at a word where there is one."""
+    if len(query) <= MAX_QUERY_CHARACTERS:
+        return query
+    cut = query[:MAX_QUERY_CHARACTERS]
+    at_word = cut.rsplit(None, 1)[0]
+    return at_word if len(at_word) > MAX_QUERY_CHARACTERS // 2 else cut
+
+
+def _record(summary: Any, namespace: str) -> Record:
+    text = summary["content"]["text"]
+    score = summary.get("score")
+    own = summary.get("namespaces") or [namespace]
+    if not isinstance(text, str) or not isinstance(own[0], str):
+        raise TypeError("a record has no text")
+    return Record(
+        text=text,
+        namespace=namespace,
+        score=float(score) if score is not None else None,
+        record_id=summary.get("memoryRecordId"),
+        created_at=summary.get("createdAt"),
+        metadata=summary.get("metadata"),
+    )
+
+
+def _translated(error: ClientError | BotoCoreError) -> RetrievalError:
+    if isinstance(error, ClientError):
+        details = error.response.get("Error", {})
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        found = _ERRORS.get(details.get("Code", ""))
+        if found is None:
+            found = Throttled if status == 429 else ServiceFailed if status >= _SERVER_ERROR else Rejected  # noqa: PLR2004
+        return found(f"{details.get('Code')}: {details.get('Message')}")
+    if isinstance(error, ConnectTimeoutError | ReadTimeoutError):
+        return RetrievalTimeout(str(error))
+    if isinstance(error, ParamValidationError):
+        return Rejected(str(error))
+    if isinstance(error, NoCredentialsError):
+        return AccessDenied(str(error))
+    return RetrievalUnavailable(str(error))

@@ -1,0 +1,54 @@
+"""Namespace templates and paths. Pure."""
+
+from __future__ import annotations
+
+import string
+
+from ..errors import ConfigurationError
+
+PLACEHOLDERS = ("actorId", "sessionId", "memoryStrategyId")
+
+
+def check_template(namespace: str) -> None:
+    """Check that a namespace template can be filled.
+
+    Raises:
+        ConfigurationError: It has an unknown or empty placeholder, or an unbalanced brace.
+    """
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(namespace) if name is not None]
+    except ValueError as error:
+        raise ConfigurationError(
+            f"retrieval_config namespace {namespace!r} has an unbalanced brace: {error}"
+        ) from error
+    for name in names:
+        if name not in PLACEHOLDERS:
+            raise ConfigurationError(
+                f"retrieval_config namespace {namespace!r} has the placeholder {{{name}}}; "
+                f"only {', '.join(f'{{{known}}}' for known in PLACEHOLDERS)} can be filled"
+            )
+
+
+def fill(namespace: str, *, actor_id: str, session_id: str, strategy_id: str | None) -> str:
+    """Return the path to search: placeholders filled, one slash at the end.
+
+    Without the slash a search for "/users/Bob" would match "/users/Bobby" too.
+    """
+    path = namespace.format(actorId=actor_id, sessionId=session_id, memoryStrategyId=strategy_id or "")
+    return with_slash(path)
+
+
+def with_slash(path: str) -> str:
+    """Return a path that ends with exactly one slash."""
+    return path.rstrip("/") + "/"
+
+
+def in_scope(record_namespace: str, path: str) -> bool:
+    """Tell whether a record's namespace is the searched path or below it, segment by segment."""
+    return with_slash(record_namespace).startswith(path)
+
+
+def is_own_summary(record_namespace: str, text: str, session_id: str) -> bool:
+    """Tell whether a record is the running session's own summary, which the conversation already holds."""
+    segments = record_namespace.split("/")
+    return session_id in segments and ("summar" in record_namespace.lower() or text.lstrip().startswith("<topic"))

@@ -1,0 +1,388 @@
+"""The drop-in session manager: the stock manager's write path, and a recall that decides before it searches.
+
+The path of a turn, in reading order: `initialize` attaches an injector to the agent;
+`_note_ask` learns which of an invocation's messages is the user's ask; Strands adds that message, the
+parent stores it, and `retrieve_customer_context` runs the pipeline and hands its block to the injector;
+`_end_turn` takes the block away.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import logging
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import boto3
+from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig
+from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
+from botocore.config import Config as BotocoreConfig
+from strands import Agent
+from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, MessageAddedEvent
+from strands.hooks.registry import HookOrder, HookRegistry
+
+from .core.pipeline import RecallPipeline
+from .core.policy import RecallPolicy
+from .core.questions import Decider
+from .core.turn import ask_text, find_ask, turn_of
+from .core.types import GateDecision, Recall, TurnTrace
+from .deciders.resolve import DeciderSpec, resolve_decider
+from .errors import ConfigurationError, error_kind
+from .injection.block_injector import BlockInjector, check_position
+from .reporting.log import log_failures, log_stats
+from .reporting.stats import RecallStats
+from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
+from .retrieval.namespaces import check_template, fill
+
+logger = logging.getLogger(__name__)
+
+RECALL_SWITCH = "recall"
+"""`agent(prompt, invocation_state={"recall": False})` switches recall off for one call."""
+
+_CONNECT_TIMEOUT_S = 1.0
+
+
+@dataclasses.dataclass
+class _AgentState:
+    """What this manager keeps for one agent."""
+
+    injector: BlockInjector
+    ask: Mapping[str, Any] | None = None
+    """The running invocation's ask until it has been recalled for, compared by identity."""
+    enabled: bool = True
+    """Whether the running invocation may recall."""
+
+
+class GatedMemorySessionManager(AgentCoreMemorySessionManager):
+    """AgentCore Memory session manager that asks a decision model whether to recall, where, and what.
+
+    A drop-in for `AgentCoreMemorySessionManager`: sessions, messages and agent state are stored by the
+    parent, unchanged. Nothing of a recall raises into the agent's turn: what fails is counted in `stats`
+    and memory is recalled as if there were no decision model.
+
+    Args:
+        agentcore_memory_config: The parent's configuration; `retrieval_config` names the namespaces.
+        region_name: AWS region.
+        boto_session: Session for every client; default a new one.
+        boto_client_config: Configuration for every client. Searches use it too, with one attempt and
+            `policy.retrieve.timeout_s` as read timeout.
+        decider: "embedded" (default), None for no decisions, a function in System One wire shape, or any
+            object with `decide(state, questions)`.
+        policy: Thresholds, limits, deadlines, injection; default `RecallPolicy()`.
+        converter: The parent's message converter.
+        stats: Counters to add to; default new ones. One object may serve many managers.
+        on_recall: Called with every `Recall`, after it has been counted; what it raises is logged.
+        **kwargs: Forwarded to the parent, which ignores names it does not know; those draw a warning here.
+
+    Raises:
+        ConfigurationError: (a ValueError) a namespace template that cannot be filled, a pinned or described
+            namespace that is not configured, an unknown decider, a policy or stats of the wrong type.
+    """
+
+    def __init__(
+        self,
+        agentcore_memory_config: AgentCoreMemoryConfig,
+        region_name: str | None = None,
+        boto_session: boto3.Session | None = None,
+        boto_client_config: BotocoreConfig | None = None,
+        *,
+        decider: DeciderSpec = "embedded",
+        policy: RecallPolicy | None = None,
+        converter: type[Any] | None = None,
+        stats: RecallStats | None = None,
+        on_recall: Callable[[Recall], None] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        _warn_about_unknown(kwargs)
+        self._policy = _checked(policy, RecallPolicy, "policy") or RecallPolicy()
+        self._stats = _checked(stats, RecallStats, "stats") or RecallStats()
+        if on_recall is not None and not callable(on_recall):
+            raise ConfigurationError(f"on_recall must be a function of one Recall, got {on_recall!r}")
+        self._on_recall = on_recall
+        searches = _searches(agentcore_memory_config, self._policy)
+        if self._policy.inject.mode == "turn":
+            check_position(self._policy.inject.position)
+        self._pipeline = RecallPipeline(
+            resolve_decider(decider),
+            self._policy,
+            context_tag=agentcore_memory_config.context_tag,
+            strategies={
+                name: retrieval.strategy_id
+                for name, retrieval in (agentcore_memory_config.retrieval_config or {}).items()
+                if retrieval.strategy_id
+            },
+        )
+        self._namespaces = tuple(searches)
+        self._agents: weakref.WeakKeyDictionary[Any, _AgentState] = weakref.WeakKeyDictionary()
+        self._agents_lock = threading.Lock()
+        self._last_recall: Recall | None = None
+        self._turns_logged = 0
+        boto_session = boto_session or boto3.Session(region_name=region_name)
+        super().__init__(
+            agentcore_memory_config,
+            region_name,
+            boto_session,
+            boto_client_config,
+            converter=converter,
+            **kwargs,
+        )
+        self._retriever = AgentCoreRetriever(
+            _search_client(boto_session, region_name, boto_client_config, self._policy, len(searches)),
+            agentcore_memory_config.memory_id,
+            agentcore_memory_config.session_id,
+            searches,
+            skip_own_summary=self._policy.retrieve.skip_own_summary,
+        )
+        _warm(self._pipeline.decider)
+
+    @property
+    def stats(self) -> RecallStats:
+        """The counters; `print(manager.stats)`."""
+        return self._stats
+
+    @property
+    def last_recall(self) -> Recall | None:
+        """The latest turn's recall, None before the first."""
+        return self._last_recall
+
+    @property
+    def policy(self) -> RecallPolicy:
+        """The policy in force."""
+        return self._policy
+
+    @property
+    def decider(self) -> Decider | None:
+        """The decision model in use, None if there is none."""
+        return self._pipeline.decider
+
+    # Strands' hooks, in the order in which a turn meets them
+
+    def initialize(self, agent: Any, **kwargs: Any) -> None:
+        """Restore the session as the parent does, then attach the injector to the agent, once."""
+        super().initialize(agent, **kwargs)
+        self._state_of(agent)
+
+    def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
+        """Register the parent's hooks and the two that bound a turn."""
+        super().register_hooks(registry, **kwargs)
+        # Last, so that it sees the messages as other hooks have left them.
+        registry.add_callback(BeforeInvocationEvent, self._note_ask, order=HookOrder.SDK_LAST)
+        registry.add_callback(AfterInvocationEvent, self._end_turn)
+
+    def retrieve_customer_context(self, event: MessageAddedEvent) -> None:
+        """Recall for the message just added, if it is the user's ask of the running invocation.
+
+        Tool results, structured-output prompts and recorded direct tool calls are not. Never raises.
+
+        Args:
+            event: Strands' event; its message is not changed.
+        """
+        try:
+            self._recall_for(event)
+        except Exception as error:
+            logger.debug("unexpected failure of a recall", exc_info=True)
+            self._report(Recall((), None, (), TurnTrace(None, failure=error_kind(error))))
+
+    def close(self) -> None:
+        """Flush what the parent holds, and log the counters."""
+        try:
+            super().close()
+        finally:
+            self._log_stats()
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        try:
+            super().__exit__(exc_type, exc_val, exc_tb)
+        finally:
+            self._log_stats()
+
+    # One turn
+
+    def _note_ask(self, event: BeforeInvocationEvent) -> None:
+        state = self._state_of(event.agent)
+        if state is None:
+            return
+        state.ask = find_ask(event.messages)
+        state.enabled = (event.invocation_state or {}).get(RECALL_SWITCH, True) is not False
+
+    def _recall_for(self, event: MessageAddedEvent) -> None:
+        state = self._state_of(event.agent)
+        if state is None or state.ask is None or not _carries(event.message, state.ask):
+            return
+        ask, state.ask = state.ask, None
+        state.injector.block = None
+        if not self._namespaces:
+            return
+        tag = self.config.context_tag
+        text = ask_text(ask, tag)
+        if not text:
+            return
+        if not state.enabled:
+            self._report(Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(self._namespaces))))
+            return
+        turn = turn_of(text, _before(event.agent.messages, event.message), self._policy.turn, tag)
+        recall = self._pipeline.recall(turn, self._namespaces, self._retriever.search_for(text))
+        if self._policy.inject.mode == "turn":
+            state.injector.block = recall.block
+        elif recall.block is not None:
+            _insert(event.agent.messages, event.message, recall.block, self._policy.inject.position)
+        self._report(recall)
+
+    def _end_turn(self, event: AfterInvocationEvent) -> None:
+        state = self._state_of(event.agent)
+        if state is None or getattr(event.result, "stop_reason", None) == "interrupt":
+            return
+        state.ask = None
+        state.injector.block = None
+
+    def _state_of(self, agent: Any) -> _AgentState | None:
+        """Return what is kept for an agent, attaching the injector at first sight; None for a BidiAgent."""
+        if not isinstance(agent, Agent):
+            return None
+        with self._agents_lock:
+            state = self._agents.get(agent)
+            if state is None:
+                state = self._agents[agent] = _AgentState(BlockInjector(self._policy.inject.position))
+                if self._policy.inject.mode == "turn":
+                    state.injector.attach(agent)
+        return state
+
+    # Reporting
+
+    def _report(self, recall: Recall) -> None:
+        self._last_recall = recall
+        counted = self._stats.add(recall)
+        log_failures(recall)
+        if counted.first_degradation or counted.turns % self._policy.stats_every == 0:
+            log_stats(self._stats, self._policy.stats_log)
+        if self._on_recall is not None:
+            try:
+                self._on_recall(recall)
+            except Exception as error:
+                logger.warning("reason=<%s> | on_recall raised | the turn goes on", type(error).__name__)
+
+    def _log_stats(self) -> None:
+        turns = self._stats.turns
+        if turns != self._turns_logged:
+            self._turns_logged = turns
+            log_stats(self._stats, self._policy.stats_log)
+
+
+_DISABLED = GateDecision(False, None, {}, (), "disabled")
+
+
+def _carries(message: Mapping[str, Any], ask: Mapping[str, Any]) -> bool:
+    """Tell whether a message is the ask, or holds its blocks because Strands merged it into another one."""
+    if message is ask:
+        return True
+    blocks = {id(block) for block in message.get("content") or ()}
+    return any(id(block) in blocks for block in ask.get("content") or ())
+
+
+def _before(messages: list[Any], message: Any) -> list[Any]:
+    for position in range(len(messages) - 1, -1, -1):
+        if messages[position] is message:
+            return messages[:position]
+    return messages[:-1]
+
+
+def _insert(messages: list[Any], message: Any, block: str, position: str) -> None:
+    """Put the block into the conversation, in a new message: the caller's own list is not changed."""
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at] is message:
+            content = list(message["content"])
+            parts = [{"text": block}, *content] if position == "before" else [*content, {"text": block}]
+            messages[at] = {**message, "content": parts}
+            return
+
+
+def _searches(config: AgentCoreMemoryConfig, policy: RecallPolicy) -> dict[str, NamespaceSearch]:
+    configured = config.retrieval_config or {}
+    if config.retrieval_config is not None and not configured:
+        logger.warning("retrieval_config is empty | no namespace to search | nothing will ever be recalled")
+    for setting in ("pinned", "descriptions"):
+        for name in getattr(policy.router, setting):
+            if name not in configured:
+                near = difflib.get_close_matches(name, configured, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(map(repr, configured)) or 'none'}"
+                raise ConfigurationError(
+                    f"RecallPolicy.router.{setting} names {name!r}, which is not in retrieval_config; {hint}"
+                )
+    searches = {}
+    for name, retrieval in configured.items():
+        check_template(name)
+        searches[name] = NamespaceSearch(
+            key=name,
+            path=fill(
+                name,
+                actor_id=config.actor_id,
+                session_id=config.session_id,
+                strategy_id=retrieval.strategy_id,
+            ),
+            top_k=retrieval.top_k,
+            relevance_score=retrieval.relevance_score,
+            strategy_id=retrieval.strategy_id if policy.retrieve.send_strategy_id else None,
+            whole=name in policy.router.pinned,
+        )
+    return searches
+
+
+def _search_client(
+    session: boto3.Session,
+    region_name: str | None,
+    config: BotocoreConfig | None,
+    policy: RecallPolicy,
+    namespaces: int,
+) -> Any:
+    """Return a data-plane client like the parent's, but with one short attempt: a turn waits for it."""
+    base = config or BotocoreConfig()
+    extra = getattr(base, "user_agent_extra", None)
+    timeout_s = policy.retrieve.timeout_s
+    return session.client(
+        "bedrock-agentcore",
+        region_name=region_name or session.region_name,
+        config=base.merge(
+            BotocoreConfig(
+                user_agent_extra=f"{extra} strands-gated-memory" if extra else "strands-agents strands-gated-memory",
+                connect_timeout=min(_CONNECT_TIMEOUT_S, timeout_s),
+                read_timeout=timeout_s,
+                retries={"total_max_attempts": 1},
+                max_pool_connections=max(10, namespaces),
+            )
+        ),
+    )
+
+
+def _warm(decider: Decider | None) -> None:
+    """Load the decision model in a daemon thread, so that the first turn finds it ready."""
+    warm = getattr(decider, "warm", None)
+    if callable(warm):
+        threading.Thread(target=_quietly, args=(warm,), name="gated-memory-warm", daemon=True).start()
+
+
+def _quietly(call: Callable[[], Any]) -> None:
+    try:
+        call()
+    except Exception as error:  # the first decision will fail the same way, and be counted
+        logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", type(error).__name__)
+
+
+def _checked(value: Any, kind: type[Any], name: str) -> Any:
+    if value is not None and not isinstance(value, kind):
+        raise ConfigurationError(f"{name} must be a {kind.__name__}, got {value!r}")
+    return value
+
+
+def _warn_about_unknown(kwargs: Mapping[str, Any]) -> None:
+    known = ("agentcore_memory_config", "region_name", "boto_session", "boto_client_config", "decider", "policy",
+             "converter", "stats", "on_recall")  # fmt: skip
+    for name in kwargs:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+        warnings.warn(
+            f"GatedMemorySessionManager has no argument {name!r} and ignores it; {hint}", UserWarning, stacklevel=3
+        )
