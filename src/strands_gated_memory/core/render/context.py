@@ -1,0 +1,102 @@
+"""Is a preference's context an occasion ("Ordering tea") or a report ("User said so twice.")?
+
+A heuristic over surface signs, in the languages we know signs of. A wrong guess moves the context to the
+other end of the line and loses nothing, so unknown languages count as occasions unless they end a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .phrasing import ends_sentence
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # noqa: RUF001
+_INNER_SENTENCE = re.compile(r"[^\W\d_]{4}[.!?]\s")
+_READ = 400  # characters; who speaks and whether it is a sentence shows early
+
+_PEOPLE = re.compile(
+    r"""(?:the\s+|this\s+)(?:user|customer|client|speaker)\b(?!['’-])|user\b(?!['’-])
+    |(?:i|he|she|they|we)(?=\s|['’]\w)
+    |(?:der|die|de)\s+(?:nutzer|benutzer|kund|gebruiker|klant)\w*|(?:be)?nutzer(?:in)?\b
+    |(?:el|la|o|a)\s+(?:usuari|usuári|utilizador)\w*|(?:el|la|o)\s+client\w*|usuari[oa]\b|usuári[oa]\b
+    |(?:l['’]|le\s+|la\s+)(?:utilisat|client)\w*|(?:l['’]|il\s+)(?:utente|cliente)
+    |användaren|brugeren|brukeren|käyttäjä|użytkownik|uživatel|kullanıcı|pengguna|người\s+dùng
+    |пользователь|користувач|ο\s+χρήστης|המשתמש|المستخدم|کاربر|उपयोगकर्ता
+    |ユーザー?[はがもの]|利用者[はがも]|用户(?![界名体])|用戶(?![界名體])|使用者(?![界名])|사용자[는가이]?\s""",  # noqa: RUF001
+    re.IGNORECASE | re.VERBOSE,
+)
+_COMPOUND = re.compile(
+    r"(?:the\s+)?(?:user|customer|client)\s+"
+    r"(?:accounts?|calls?|data|experience|groups?|guides?|interfaces?|interviews?|manuals?|meetings?|names?|onboarding"
+    r"|profiles?|research|reviews?|satisfaction|service|settings|stories|support|testing|tests?|visits?)\b",
+    re.IGNORECASE,
+)
+_EVIDENCE = frozenset(
+    "stated said mentioned told inferred implied expressed confirmed explicitly explicit according based "
+    "erwähnt gesagt laut mencionado dicho dijo según mentionné selon menzionato detto mencionou disse".split()
+)
+_LOWER_EVIDENCE = _EVIDENCE | frozenset(
+    "asked noted observed requested repeated repeatedly reported indicated explained shared declared learned derived "
+    "recorded seen heard once twice".split()
+)
+_SUBORDINATE = frozenset(
+    "when whenever if while where that which who whose because since after before until unless "
+    "wenn wann während falls als dass der cuando si mientras que quand lorsque quando se wanneer toen".split()
+)
+_FINITE = frozenset(
+    "is are was were isn't aren't wasn't has had hasn't said says stated mentioned mentions asked asks told tells "
+    "prefers preferred likes liked dislikes wants wanted wishes doesn't didn't does did won't can't cannot would "
+    "ist sind hatte sagt sagte fragt fragte bevorzugt möchte erwähnte wünscht "
+    "está están dijo pidió prefiere mencionó quiere tiene "
+    "était préfère veut mentionne préférait "
+    "é disse prefere mencionou quer "
+    "è preferisce vuole "
+    "zei vraagt heeft vindt föredrar sa foretrekker".split()
+)
+_FINITE_ENDINGS = (
+    "ました",
+    "ます",
+    "です",
+    "ている",
+    "ません",
+    "った",
+    "した",
+    "だった",
+    "습니다",
+    "했다",
+    "한다",
+    "입니다",
+)
+
+
+def is_occasion(context: str) -> bool:
+    """Tell whether a context reads as a label in front of a preference.
+
+    Args:
+        context: One line, not empty.
+
+    Returns:
+        False when it closes or contains a sentence, begins with the user or with how the preference is
+        known ("stated once"), or holds a finite verb outside a clause such as "when guests are here".
+    """
+    text = context[:_READ]
+    if ends_sentence(context) or _INNER_SENTENCE.search(text) or context.endswith(_FINITE_ENDINGS):
+        return False
+    clauses = text.split(", ")
+    if any(_PEOPLE.match(clause) and not _COMPOUND.match(clause) for clause in clauses):
+        return False
+    words = [word.replace("’", "'") for word in _WORD.findall(text)]  # noqa: RUF001
+    if not words:
+        return True
+    if words[0].casefold() in (_LOWER_EVIDENCE if words[0][0].islower() else _EVIDENCE):
+        return False
+    return not _has_finite_verb([word.casefold() for word in words])
+
+
+def _has_finite_verb(words: list[str]) -> bool:
+    for word in words:
+        if word in _SUBORDINATE:
+            return False
+        if word in _FINITE:
+            return True
+    return False

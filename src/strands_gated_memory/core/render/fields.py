@@ -1,0 +1,37 @@
+"""The keys of a JSON object, whatever way they are written.
+
+Gives the handlers of known shapes their fields by one spelling, and the rest for `unknown_json`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from .json_text import Json
+
+LABELS = frozenset({"categories", "category", "language", "lang", "confidence"})
+"""Keys that sort or rate a record and say nothing about the user; dropped where the shape is known."""
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SPACERS = re.compile(r"[\s_-]+")
+
+
+def spelling(key: str) -> str:
+    """Return a key in snake case: "useCases", "Use cases" and "use-cases" are one key."""
+    return _SPACERS.sub("_", _CAMEL.sub("_", key.strip())).casefold()
+
+
+def by_spelling(record: dict[str, Json]) -> dict[str, Json]:
+    """Return the object with its keys in snake case; of two that meet, the first with a value stays."""
+    fields: dict[str, Json] = {}
+    for key, value in record.items():
+        name = spelling(key)
+        if fields.get(name) in (None, "", [], {}):
+            fields[name] = value
+    return fields
+
+
+def without(record: dict[str, Json], names: Collection[str]) -> dict[str, Json]:
+    """Return a copy of the object without the labels and the named keys."""
+    return {key: value for key, value in record.items() if spelling(key) not in LABELS and spelling(key) not in names}

@@ -1,0 +1,208 @@
+"""Text of one or many lines, markdown or not, to one line.
+
+Prose only loses its line breaks. Headings become labels of what follows, list items and other lines that stand
+alone are parted by "; ", tables are read by row, fences vanish around their content. Marks inside a line stay,
+bold apart, because `*`, `_` and back ticks also occur in paths, names and code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import tables
+from .characters import one_line
+from .json_text import Child
+from .phrasing import SENTENCE_ENDS, joined, labelled
+
+_MARKS = re.compile(r"(?:(?:[-*+•‣◦▪●∙>]|#{1,6})\s+|・\s*)+")
+_NUMBERED = re.compile(r"\d{1,3}[.)]\s")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
+_PAIR = re.compile(r"[^\W\d_][^:：]{0,39}[:：](?:\s|$)")  # noqa: RUF001
+_CSV_FIELD = re.compile(r",(?=\S)")
+_BOLD = re.compile(r"(?<![A-Za-z0-9_*])\*\*(?=[^\s*])([^*]{0,2000})(?<=[^\s*])\*\*(?![A-Za-z0-9_*])")
+_CLOSING_MARKS = re.compile(r"\s#{1,6}$")
+_RULE = frozenset("-*_= ")
+_GOES_ON = tuple(SENTENCE_ENDS + ",:;-–，、：；(")  # noqa: RUF001
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line, read."""
+
+    text: str
+    """"" for a break between paragraphs."""
+    heading: int = 0
+    """1 to 6 for a heading, 1 the highest; 0 for any other line."""
+    item: bool = False
+    """Whether it stands alone, so that "; " parts it from its neighbours."""
+    indented: bool = False
+    """Whether it may carry on the item above it."""
+
+
+_BREAK = _Line("")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What holds for all lines of a text."""
+
+    pairs: bool
+    """Whether they are "key: value" lines."""
+    separator: str
+    """What parts the columns of each line: a tab, a comma, or "" when there are none."""
+
+
+def render(text: str, child: Child) -> str:
+    """Return the text as a line.
+
+    Args:
+        text: Cleaned text.
+        child: Renders the content of a fence that holds JSON.
+    """
+    raw = text.splitlines()
+    if len(raw) <= 1:
+        return _single(one_line(text))
+    return one_line(_sections(_read(raw, child)))
+
+
+def _single(line: str) -> str:
+    line = _without_fence(line)
+    rest = _without_marks(line)
+    # "- 5 degrees" and "> 5 kg" are values; a list of one item hardly begins with a number.
+    return _without_bold(line if rest[:1].isdigit() and line[:1] in ("-", "+", ">") else rest)
+
+
+def _read(raw: list[str], child: Child) -> list[_Line]:
+    layout = _layout(raw)
+    lines: list[_Line] = []
+    at = 0
+    while at < len(raw):
+        line = raw[at]
+        at += 1
+        fence = _FENCE.match(line)
+        if fence and fence[1] not in fence[2]:
+            end = _end(raw, at, lambda other, mark=fence[1]: not other.lstrip().startswith(mark))
+            lines.extend(_fenced(raw[at:end], child))
+            at = end + 1
+        elif at < len(raw) and "|" in line and tables.is_separator(raw[at]):
+            end = _end(raw, at + 1, lambda other: "|" in other)
+            rows = tables.rows(_without_bold(line), [_without_bold(row) for row in raw[at + 1 : end]])
+            lines.extend(_Line(row, item=True) for row in rows)
+            at = end
+        elif _is_underline(line) and lines and lines[-1].text:
+            lines[-1] = _Line(lines[-1].text, heading=1)
+        else:
+            lines.append(_line(line, layout))
+    return lines
+
+
+def _layout(raw: list[str]) -> _Layout:
+    filled = [line for line in raw if line.strip() and not _is_rule(line)]
+    outer = [line for line in filled if not line[0].isspace() and not _MARKS.match(line)]
+    pairs = len(outer) > 1 and all(_PAIR.match(line) for line in outer)
+    separator = ""
+    if len(filled) > 1 and not any(line.rstrip().endswith(tuple(SENTENCE_ENDS)) for line in filled):
+        if all("\t" in line.strip() for line in filled):
+            separator = "\t"
+        elif len({len(_CSV_FIELD.findall(line)) for line in filled} | {0}) == 2:  # noqa: PLR2004 - one count, not 0
+            separator = ","
+    return _Layout(pairs, separator)
+
+
+def _line(line: str, layout: _Layout) -> _Line:
+    stripped = _without_fence(line.strip())
+    if not stripped or _is_rule(stripped):
+        return _BREAK
+    text = _without_marks(stripped)
+    marked = text != stripped
+    if marked and stripped.startswith("#"):
+        return _Line(_without_bold(_CLOSING_MARKS.sub("", text)), heading=len(stripped) - len(stripped.lstrip("#")))
+    if layout.separator == "\t":
+        text = ", ".join(filter(None, map(str.strip, text.split("\t"))))
+    item = (marked and not stripped.startswith(">")) or bool(layout.separator) or bool(_NUMBERED.match(text))
+    indented = line[0].isspace()
+    return _Line(_without_bold(text), item=item or (layout.pairs and not indented), indented=indented)
+
+
+def _fenced(raw: list[str], child: Child) -> list[_Line]:
+    """Return the lines of a fence as they are, for code has its own marks; JSON goes to its handlers."""
+    content = " ".join(raw).strip()
+    if content.startswith(("{", "[")):
+        content = child(content)
+    return [_BREAK, _Line(content), _BREAK] if content else []
+
+
+def _sections(lines: list[_Line]) -> str:
+    """Put each heading in front of what stands under it."""
+    parts: list[str] = []
+    headings: list[_Line] = []
+    body: list[_Line] = []
+
+    def close() -> None:
+        text = _flowing(body)
+        for heading in reversed(headings):
+            text = labelled(heading.text, text)
+        parts.append(text)
+        headings.clear()
+        body.clear()
+
+    for line in lines:
+        if not line.heading:
+            body.append(line)
+            continue
+        if any(other.text for other in body) or (headings and headings[-1].heading >= line.heading):
+            close()
+        headings.append(line)
+    close()
+    return joined(parts)
+
+
+def _flowing(lines: list[_Line]) -> str:
+    pieces: list[str] = []
+    before = _BREAK
+    broken = False
+    for line in lines:
+        if not line.text:
+            broken = True
+            continue
+        if pieces:
+            alone = broken or line.item or (before.item and not line.indented)
+            pieces.append("; " if alone and not before.text.endswith(_GOES_ON) else " ")
+        pieces.append(line.text)
+        before = _Line(line.text, item=line.item or (before.item and line.indented and not broken))
+        broken = False
+    return "".join(pieces)
+
+
+def _end(raw: list[str], at: int, goes_on: Callable[[str], bool]) -> int:
+    while at < len(raw) and goes_on(raw[at]):
+        at += 1
+    return at
+
+
+def _is_rule(line: str) -> bool:
+    return len(line.strip()) > 2 and set(line) <= _RULE  # noqa: PLR2004 - three marks make a rule
+
+
+def _is_underline(line: str) -> bool:
+    return set(line.strip()) == {"="}
+
+
+def _without_fence(line: str) -> str:
+    fence = _FENCE.match(line)
+    if not fence:
+        return line
+    inner = fence[2].strip("`~ ")
+    name, _, rest = inner.partition(" ")
+    return rest if name.isalpha() and rest.startswith(("{", "[")) else inner
+
+
+def _without_marks(line: str) -> str:
+    marks = _MARKS.match(line)
+    return line[marks.end() :] if marks else line
+
+
+def _without_bold(line: str) -> str:
+    return _BOLD.sub(r"\1", line)

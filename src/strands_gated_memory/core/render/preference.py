@@ -1,0 +1,63 @@
+"""Preferences: `{"context", "preference", "categories"}`, with the spellings seen in the wild.
+
+A context that names an occasion comes first ("Ordering tea: No milk"); one that tells where the preference
+is known from comes after, in brackets. No word is added, so a record keeps its language.
+"""
+
+from __future__ import annotations
+
+from . import unknown_json
+from .context import is_occasion
+from .fields import by_spelling, without
+from .json_text import Child, Json
+from .phrasing import joined, labelled
+
+_VALUE_KEYS = ("preference", "fact", "value", "text", "content", "description", "setting", "summary")
+_FULL_STOPS = ".。．।۔"  # noqa: RUF001
+
+
+def is_preference(fields: dict[str, Json]) -> bool:
+    """Tell whether an object is a preference: it says so, or it sets a text in a context."""
+    return "preference" in fields or ("context" in fields and any(key in fields for key in _VALUE_KEYS))
+
+
+def render(record: dict[str, Json], child: Child) -> str:
+    """Return the preference with its context, then whatever else the object says."""
+    fields = by_spelling(record)
+    context = child(fields.get("context"))
+    preference, name = "", "preference"
+    for key in _VALUE_KEYS:
+        preference = child(fields.get(key))
+        if preference:
+            name = key
+            break
+    rest = unknown_json.render(without(record, {"context", "preference", name}), child)
+    return joined([in_context(preference, context), rest])
+
+
+def in_context(preference: str, context: str) -> str:
+    """Return a preference with its context, each one line.
+
+    Args:
+        preference: "" leaves the context alone.
+        context: "" leaves the preference alone, and so does a context that repeats it.
+    """
+    if not preference or not context or context.casefold() == preference.casefold():
+        return preference or context
+    if is_occasion(context):
+        return labelled(_capitalised(context), preference)
+    return f"{preference} ({_bare(context)})"
+
+
+def _capitalised(context: str) -> str:
+    first, second = context[:1], context[1:2]
+    if second.isupper() or len(first.upper()) != 1:  # iPhone, eBay; ß has no single capital
+        return context
+    return first.upper() + context[1:]
+
+
+def _bare(context: str) -> str:
+    if context.startswith("(") and context.endswith(")") and context.count("(") == 1:
+        context = context[1:-1]
+    ends_once = context.endswith(tuple(_FULL_STOPS)) and not context.endswith("..")
+    return context[:-1] if ends_once and len(context) > 1 else context

@@ -1,0 +1,143 @@
+"""Summaries as AgentCore writes them: sibling `<topic name="...">` tags, with or without wrappers.
+
+The text looks like XML and often is not well formed, so it is read tag by tag and nothing has to close. Each
+topic becomes "<name>: <text>". Tags of an episode go to the handler of episodes, tags we do not know stay text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .json_text import Child, Json
+from .phrasing import joined, labelled
+
+_WRAPPERS = "topics|summary|summaries|short_summary|detailed_delta_summary|delta_summary|detailed_summary|episode"
+_EPISODE = (
+    "situation|intent|user_intent|action|thought|assessment|assessment_assistant|assessment_user|justification"
+    "|reflection|operator|id|title|use_cases|hints|confidence|turns|turn"
+)
+_EPISODE_TAGS = frozenset(_EPISODE.split("|"))
+_TELLING_TAGS = frozenset({"situation", "justification", "use_cases", "hints", "assessment", "reflection"})
+_SHAPE = re.compile(rf"<(?:topic|language|situation|reflection|{_WRAPPERS})(?=[\s/>])", re.IGNORECASE)
+_TOPIC = re.compile(r"<\s{0,3}topic(?=[\s/>])", re.IGNORECASE)
+_NAMED_TOPIC = re.compile(r"<topic\s{1,3}name\s{0,3}=", re.IGNORECASE)
+_SUMMARY_TAG = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}(topic|language|{_WRAPPERS})(?=[\s/>])", re.IGNORECASE)
+_EPISODE_TAG = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}(language|{_WRAPPERS}|{_EPISODE})(?=[\s/>])", re.IGNORECASE)
+_SILENT_TAGS = frozenset({"operator", "id", "language"})
+_QUOTED_END = {'"': re.compile(r'"\s{0,3}/?>'), "'": re.compile(r"'\s{0,3}/?>")}
+_ATTRIBUTE = re.compile(r"""\b(?P<key>[\w-]{1,40})\s{0,3}=\s{0,3}(?P<quote>["']?)""")
+_NEXT_ATTRIBUTE = re.compile(r"""["']\s{1,3}[\w-]{1,40}\s{0,3}=""")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+
+
+@dataclass(frozen=True)
+class _Tag:
+    """One tag and the text up to the next one; the text before the first tag has the name ""."""
+
+    name: str
+    closes: bool
+    label: str
+    """The name attribute, or the first attribute of a tag without one."""
+    text: str
+
+
+@dataclass
+class _Topic:
+    """What one line part is made of, while it is read."""
+
+    label: str = ""
+    texts: list[str] = field(default_factory=list)
+
+
+def is_topics(text: str) -> bool:
+    """Tell whether a text starts with a tag of a summary or names a topic somewhere."""
+    return bool(_SHAPE.match(text.lstrip()) or _NAMED_TOPIC.search(text))
+
+
+def render(text: str, child: Child) -> str:
+    """Return a summary as a line.
+
+    Args:
+        text: Text for which `is_topics` holds; entities in it are decoded once.
+        child: Renders the text of one topic.
+    """
+    if not _TOPIC.search(text):
+        tags = list(_tags(text, _EPISODE_TAG))
+        if any(tag.name in _TELLING_TAGS for tag in tags):
+            return _episode(tags, child)
+    tags = list(_tags(text, _SUMMARY_TAG))
+    topics = [_Topic()]
+    for at, tag in enumerate(tags):
+        if tag.name == "language":
+            follower = tags[at + 1] if at + 1 < len(tags) else tag
+            if not tag.closes and follower.name == "language" and follower.closes:
+                continue
+        elif tag.name:
+            topics.append(_Topic(tag.label))
+        topics[-1].texts.append(tag.text)
+    return joined(labelled(child(topic.label), child(" ".join(topic.texts).strip())) for topic in topics)
+
+
+def _episode(tags: list[_Tag], child: Child) -> str:
+    """Read the tags of an episode or a reflection as the fields of one object; turns count when nothing precedes."""
+    fields: dict[str, Json] = {}
+    rest: list[str] = []
+    in_turns = False
+    for tag in tags:
+        text = tag.text.strip()
+        if tag.name in ("turn", "turns"):
+            in_turns = bool(fields) and not tag.closes
+        if not text or in_turns:
+            continue
+        if not tag.closes and tag.name in _EPISODE_TAGS and tag.name not in fields:
+            fields[tag.name] = text
+        elif tag.closes or tag.name not in _SILENT_TAGS:
+            rest.append(text)
+    return joined([child({name: text for name, text in fields.items() if name not in _SILENT_TAGS}), *map(child, rest)])
+
+
+def _tags(text: str, pattern: re.Pattern[str]) -> Iterator[_Tag]:
+    """Yield the known tags in order; a tag reaches at most to the next known one, so this is linear."""
+    found = list(pattern.finditer(text))
+    yield _Tag("", False, "", _decoded(text[: found[0].start()] if found else text))
+    for at, match in enumerate(found):
+        until = found[at + 1].start() if at + 1 < len(found) else len(text)
+        attributes, inner = _split(text[match.end() : until])
+        label = "" if match[1] else _decoded(_label(attributes))
+        yield _Tag(match[2].casefold(), bool(match[1]), label, _decoded(inner))
+
+
+def _split(rest: str) -> tuple[str, str]:
+    """Split what follows a tag's name into its attributes and the text after its end."""
+    close = rest.find(">")
+    quotes = [at for at in (rest.find('"'), rest.find("'")) if at >= 0]
+    if quotes and (close < 0 or min(quotes) < close):
+        end = _QUOTED_END[rest[min(quotes)]].search(rest, min(quotes) + 1)
+        if end:
+            return rest[: end.start() + 1], rest[end.end() :]
+    if close < 0:
+        return "", rest
+    return rest[:close], rest[close + 1 :]
+
+
+def _label(attributes: str) -> str:
+    first: re.Match[str] | None = None
+    for match in _ATTRIBUTE.finditer(attributes):
+        if match["key"].casefold() in ("name", "title"):
+            first = match
+            break
+        first = first or match
+    if first is None:
+        return ""
+    value = attributes[first.end() :]
+    following = _NEXT_ATTRIBUTE.search(value)
+    value = value[: following.start()] if following else value.rstrip(" /")
+    quote = first["quote"]
+    return value[:-1] if quote and value.endswith(quote) else value
+
+
+def _decoded(text: str) -> str:
+    return _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
