@@ -1,6 +1,6 @@
 """What a broken decision model looks like: the answers stay right, and the counters shout.
 
-    python examples/broken_decider.py
+python examples/broken_decider.py
 """
 
 import logging

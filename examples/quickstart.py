@@ -1,7 +1,7 @@
 """The quickstart, offline: a real Strands agent, an emulated AgentCore Memory, the embedded decision model.
 
-    pip install 'strands-gated-memory[demo]'
-    python examples/quickstart.py
+pip install 'strands-gated-memory[demo]'
+python examples/quickstart.py
 """
 
 import boto3

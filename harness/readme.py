@@ -129,6 +129,9 @@ def model_section(figures: dict[str, Any], times: dict[str, float] | None) -> st
         f"| calibration error | gate / relevance | "
         f"{gate['calibration_error']:.3f} / {relevance['calibration_error']:.3f} |",
         "",
+        "Its cuts, chosen on other personas, recall first: "
+        + ", ".join(f"{name} {value:g}" for name, value in figures["thresholds"].items() if value is not None)
+        + ".",
         f"Its files are {size:.0f} MB of the wheel. Details and checksums: "
         "[docs/embedded-model.md](docs/embedded-model.md).",
     ]

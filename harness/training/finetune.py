@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F  # noqa: N812 - the field's name for it
+from torch.nn import functional as F
 from transformers import BertModel, PreTrainedTokenizerFast
 
 from strands_gated_memory.embedded.features import turn_text
@@ -136,7 +136,7 @@ def loss_of(model: Decisions, batch: dict[str, Any]) -> torch.Tensor:
 def train(personas: Sequence[Persona], checkpoint: Path, epochs: int, seed: int) -> Decisions:
     """Fine-tune; prints one line an epoch."""
     torch.manual_seed(seed)
-    np.random.seed(seed)  # noqa: NPY002 - transformers draws from the global generator
+    np.random.seed(seed)
     order = random.Random(seed)
     texts, model = Texts(checkpoint), Decisions(checkpoint)
     encoder = list(model.bert.parameters())

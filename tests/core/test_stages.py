@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from strands_gated_memory import Noul, Question, RecallPolicy, Record
 from strands_gated_memory.core import same_facts
-from strands_gated_memory.core.questions import Choice, NoAnswer, Score, checked
+from strands_gated_memory.core.questions import Choice, NoAnswer, Score, Thresholds, checked
 from strands_gated_memory.core.router import choose, describe
 from strands_gated_memory.core.select import Candidate, SelectSettings, injection_order, select
 from strands_gated_memory.core.turn import TurnSettings, ask_text, find_ask, turn_of
@@ -166,9 +166,9 @@ def candidates(*probabilities):
     ],
 )
 def test_a_mode_turns_probabilities_into_a_choice(mode, probabilities, reasons):
-    settings = SelectSettings(mode=mode, relative=0.5)
+    thresholds = Thresholds(gate=0, router=0, validator=0.2, relative=0.5)
 
-    assert select(candidates(*probabilities), settings, 0.2, "") == reasons
+    assert select(candidates(*probabilities), SelectSettings(mode=mode), thresholds, "") == reasons
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12))

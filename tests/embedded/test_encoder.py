@@ -13,7 +13,7 @@ import pytest
 from strands_gated_memory.embedded import encoder as module
 from strands_gated_memory.embedded.encoder import BATCH_TOKENS, Encoder, default_encoder, warm_in_background
 
-WORDS = (  # noqa: SIM905
+WORDS = (
     "the user prefers oat milk in Porto with Ana on Friday and never eats peanuts 17 € invoice? "
     "def merge(a, b): 😀 naïve Søren [PAD] [CLS] x=3 café allergic reschedule Kraków"
 ).split()

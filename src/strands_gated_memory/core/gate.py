@@ -11,8 +11,8 @@ class GateSettings(Settings):
     """When memory is searched at all."""
 
     threshold: Probability = 0.2
-    """P(a lookup is worth making) from which on it is made, 0..1. Measured for the embedded model:
-    low, because a missed memory costs the user more than a lookup."""
+    """P(a lookup is worth making) from which on it is made, 0..1. Low, because a missed memory costs the
+    user more than a lookup."""
 
 
 def read_gate(answer: Answer, threshold: float) -> tuple[GateOutcome, float | None]:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..errors import (
@@ -36,6 +36,7 @@ from . import same_facts
 from . import select as select_stage
 from .policy import RecallPolicy
 from .render import render_record
+from .settings import Settings
 from .types import DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Stage, Turn, TurnTrace
 from .workers import DECISIONS, SEARCHES, PoolFull, WorkerPool
 
@@ -277,7 +278,7 @@ class RecallPipeline:
                 select_stage.select(
                     candidates,
                     self.policy.select,
-                    self._thresholds.validator,
+                    self._thresholds,
                     block_stage.overhead(self._context_tag),
                 ),
                 strict=True,
@@ -475,17 +476,23 @@ def _cause(error: BaseException | None, private: Iterable[str]) -> str | None:
 
 
 def _thresholds(decider: q.Decider | None, policy: RecallPolicy) -> q.Thresholds:
+    """Return the thresholds in force: the policy's where it sets them, else the decider's own, if it ships any."""
+    ours = q.Thresholds(
+        policy.gate.threshold, policy.router.threshold, policy.validator.threshold, policy.select.relative
+    )
     own = getattr(decider, "thresholds", None)
-    ours = q.Thresholds(policy.gate.threshold, policy.router.threshold, policy.validator.threshold)
     if not isinstance(own, q.Thresholds):
         return ours
-    return replace(
-        own,
-        **{
-            name: getattr(ours, name)
-            for name, stage in (("gate", policy.gate), ("router", policy.router), ("validator", policy.validator))
-            if "threshold" in stage.model_fields_set
-        },
+
+    def pick(stage: Settings, name: str, mine: float | None) -> float:
+        value: float = getattr(stage, name)
+        return value if mine is None or name in stage.model_fields_set else mine
+
+    return q.Thresholds(
+        gate=pick(policy.gate, "threshold", own.gate),
+        router=pick(policy.router, "threshold", own.router),
+        validator=pick(policy.validator, "threshold", own.validator),
+        relative=pick(policy.select, "relative", own.relative),
     )
 
 

@@ -42,8 +42,8 @@ class ValidatorSettings(Settings):
 class RecallPolicy(Settings):
     """How a turn is recalled. Give any stage as a mapping: `RecallPolicy(gate={"threshold": 0.3})`.
 
-    The thresholds' defaults are those of the embedded model. A decider that ships thresholds of its own
-    uses them wherever the policy sets none.
+    The defaults of the three thresholds and of `select.relative` are for deciders that ship none: a decider
+    with `thresholds`, the embedded one included, uses its own wherever the policy sets none.
 
     Raises:
         pydantic.ValidationError: (a ValueError) naming the setting, its value and what it may be.

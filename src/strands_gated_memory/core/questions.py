@@ -132,11 +132,19 @@ class Decider(Protocol):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Probabilities (0..1) at which a decider's answers were measured to separate best."""
+    """Probabilities (0..1) at which a decider's answers were measured to separate best.
+
+    Attributes:
+        gate: As `RecallPolicy.gate.threshold`.
+        router: As `RecallPolicy.router.threshold`.
+        validator: As `RecallPolicy.validator.threshold`.
+        relative: As `RecallPolicy.select.relative`, a share; None leaves the policy's.
+    """
 
     gate: float
     router: float
     validator: float
+    relative: float | None = None
 
 
 def state_of(turn: Turn) -> State:

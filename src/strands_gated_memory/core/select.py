@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from .questions import Thresholds
 from .same_facts import epoch
 from .settings import Probability, Settings
 from .types import Record
@@ -69,18 +70,18 @@ def injection_order(candidates: Sequence[Candidate]) -> list[int]:
 
 
 def select(
-    candidates: Sequence[Candidate], settings: SelectSettings, threshold: float, overhead: str
+    candidates: Sequence[Candidate], settings: SelectSettings, thresholds: Thresholds, overhead: str
 ) -> list[str | None]:
     """Return per candidate why it is left out, None for those to inject.
 
     Args:
         candidates: In the order to use where probabilities do not decide.
         settings: Mode and limits.
-        threshold: `validator.threshold`, a probability, 0..1.
+        thresholds: Those in force; of them `validator` and `relative` count.
         overhead: What the block holds besides its lines; its tokens count against the limit.
     """
     best = max((c.probability for c in candidates if c.probability is not None), default=0.0)
-    reasons: list[str | None] = [_misses(c.probability, settings, threshold, best) for c in candidates]
+    reasons: list[str | None] = [_misses(c.probability, settings.mode, thresholds, best) for c in candidates]
     kept = 0
     tokens = settings.token_counter(overhead) if settings.max_context_tokens is not None else 0
     for at in injection_order(candidates):
@@ -99,11 +100,11 @@ def select(
     return reasons
 
 
-def _misses(probability: float | None, settings: SelectSettings, threshold: float, best: float) -> str | None:
+def _misses(probability: float | None, mode: SelectMode, thresholds: Thresholds, best: float) -> str | None:
     if probability is None:
         return None
-    if settings.mode != "ranking" and probability < threshold:
+    if mode != "ranking" and probability < thresholds.validator:
         return "below_threshold"
-    if settings.mode != "threshold" and probability < settings.relative * best:
+    if mode != "threshold" and probability < (thresholds.relative or 0.0) * best:
         return "below_best"
     return None

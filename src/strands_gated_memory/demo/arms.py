@@ -31,6 +31,8 @@ from .persona import MUST_HAVE, Persona, PersonaTurn
 LOOKUP_MS = 529
 """Modelled time of one turn's memory lookup: 4,230 ms over 8 lookups, as the original post measured it."""
 TOP_K = 10
+USED_RECORDS = 2
+"""How many records the offline model's answer mentions."""
 REGION = "us-east-1"
 ARMS = ("stock", "ungated", "gated")
 
@@ -119,12 +121,12 @@ def _run_arm(name: str, persona: Persona, memory: Any, decider: Decider) -> ArmR
 
 
 def answer_from_memory(messages: list[Any]) -> str:
-    """Answer as a model would that uses the recall block of the newest message, if there is one."""
+    """Answer as a model would that uses the recall block of the newest message: with the first of it, if any."""
     blocks = blocks_shown(messages[-1:])
     if not blocks:
         return "Happy to help with that."
-    lines = [line for line in blocks[-1].splitlines() if line and not line.startswith(("<user_context>", "</"))]
-    return "Going by what you have told me before: " + " ".join(line.rstrip(".") + "." for line in lines)
+    used = _inner(blocks[-1]).splitlines()[:USED_RECORDS]
+    return "Going by what you have told me before: " + " ".join(line.rstrip(".") + "." for line in used)
 
 
 def arm_figures(arm: ArmResult, persona: Persona) -> dict[str, Any]:
@@ -187,9 +189,13 @@ def _outcome(result: TurnResult) -> str | None:
 
 def _found(block: str, persona: Persona) -> set[str]:
     """Return the ids of the records whose text, as stored or rendered, is a line of a block."""
-    inner = block.partition(">")[2].rpartition("</")[0].strip()
+    inner = _inner(block)
     lines = {line.strip() for line in inner.splitlines()}
     return {record.id for record in persona.records if any(_is_in(form, lines, inner) for form in _forms(record.text))}
+
+
+def _inner(block: str) -> str:
+    return block.partition(">")[2].rpartition("</")[0].strip()
 
 
 def _forms(text: str) -> set[str]:

@@ -1,4 +1,3 @@
-# ruff: noqa: SIM905 - tables of words are read as text
 """The very frequent words of English and of the languages that English must be told from.
 
 Function words first, then words that short requests are made of. Lower case, apostrophes split off ("l'eau"
