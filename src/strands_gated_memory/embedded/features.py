@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float32]
 
 HISTORY_CHARACTERS = 160
-"""How much of each earlier text is read: as long as nine in ten of those that the encoder was trained on. A longer
-reply would outweigh a short message, and "Noted." after it would read like more of it."""
+"""How much of each earlier text is read: more than 99 in 100 of the replies that the encoder was trained on have.
+A longer one would outweigh a short message: "Noted." after it would read like more of it."""
 MESSAGE_CHARACTERS = 800
 """How much of a message is read where the turn is one text."""
 _SEPARATOR = " [SEP] "
