@@ -18,6 +18,7 @@ GatedMemoryError
         ├── NotFound            404: no such memory, or no such record
         ├── Rejected            400 and 402: the service refused the request
         ├── ServiceFailed       500: the service's own failure
+        ├── BadResponse         the reply cannot be read
         ├── RetrievalUnavailable  the service cannot be reached
         └── RetrievalTimeout    no answer within the deadline
 
@@ -136,6 +137,12 @@ class ServiceFailed(RetrievalError):
     """The service failed (500)."""
 
     kind = "service_failed"
+
+
+class BadResponse(RetrievalError):
+    """The service's reply cannot be read, such as a record without text."""
+
+    kind = "bad_response"
 
 
 class RetrievalUnavailable(RetrievalError):

@@ -6,6 +6,7 @@ import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
+
 from strands_gated_memory import RecallPipeline, RecallPolicy, Record, SearchResult, Turn, resolve_decider
 from strands_gated_memory.core.questions import NoAnswer, Noul, Thresholds
 from strands_gated_memory.core.types import Dropped
@@ -69,7 +70,8 @@ def test_a_closed_gate_searches_nothing_and_injects_nothing():
     recall = pipeline(always(0.01)).recall(TURN, NAMESPACES, searching([record()], asked))
 
     assert asked == []
-    assert recall.records == () and recall.block is None
+    assert recall.records == ()
+    assert recall.block is None
     assert recall.trace.gate.outcome == "closed"
 
 
@@ -99,7 +101,8 @@ def test_one_namespace_needs_no_router_question():
     decision = pipeline(decide).gate(TURN, [FACTS])
 
     assert counted == [1]
-    assert decision.namespaces == {FACTS: None} and decision.selected == (FACTS,)
+    assert decision.namespaces == {FACTS: None}
+    assert decision.selected == (FACTS,)
 
 
 def test_a_namespace_below_its_threshold_is_not_searched():
@@ -115,7 +118,8 @@ def test_a_namespace_below_its_threshold_is_not_searched():
 def test_an_open_gate_with_no_namespace_above_the_threshold_searches_all():
     decision = pipeline(by_text({"store of notes": 0.01})).gate(TURN, NAMESPACES)
 
-    assert decision.open and decision.selected == NAMESPACES
+    assert decision.open
+    assert decision.selected == NAMESPACES
 
 
 def test_a_namespace_whose_purpose_cannot_be_read_is_always_searched():
@@ -137,7 +141,7 @@ def test_a_description_of_the_users_own_replaces_the_default():
     assert any("past support cases" in instructions for instructions in seen)
 
 
-@pytest.mark.parametrize("threshold, is_open", [(0.5, True), (0.51, False)])
+@pytest.mark.parametrize(("threshold", "is_open"), [(0.5, True), (0.51, False)])
 def test_a_probability_equal_to_the_threshold_opens_the_gate(threshold, is_open):
     assert pipeline(always(0.5), gate={"threshold": threshold}).gate(TURN, NAMESPACES).open is is_open
 
@@ -205,7 +209,7 @@ def test_a_pinned_namespace_that_failed_is_tried_again_on_the_next_turn():
         pytest.param(lambda s, q: None, id="returns None"),
         pytest.param(lambda s, q: [0.9], id="returns a list"),
         pytest.param(lambda s, q: {}, id="answers nothing"),
-        pytest.param(lambda s, q: {name: None for name in q}, id="answers None"),
+        pytest.param(lambda s, q: dict.fromkeys(q), id="answers None"),
         pytest.param(lambda s, q: {name: {"noul": float("nan")} for name in q}, id="NaN"),
         pytest.param(lambda s, q: {name: {"noul": 1.2} for name in q}, id="above 1"),
         pytest.param(lambda s, q: {name: {"noul": -0.1} for name in q}, id="below 0"),
@@ -214,7 +218,7 @@ def test_a_pinned_namespace_that_failed_is_tried_again_on_the_next_turn():
         pytest.param(
             lambda s, q: {name: {"type": "choice", "probabilities": {"a": 1.0}} for name in q}, id="another type"
         ),
-        pytest.param(lambda s, q: {name: 0.9 for name in q}, id="bare numbers"),
+        pytest.param(lambda s, q: dict.fromkeys(q, 0.9), id="bare numbers"),
     ],
 )
 def test_a_decider_without_valid_answers_injects_what_no_decider_would(decide):
@@ -226,7 +230,8 @@ def test_a_decider_without_valid_answers_injects_what_no_decider_would(decide):
 
     assert gated.block == ungated.block
     assert texts(gated) == ["Likes rye.", "Fact 4.", "Fact 3.", "Fact 2.", "Fact 1.", "Fact 0."]
-    assert gated.trace.gate.outcome == "failed" and gated.trace.gate.probability is None
+    assert gated.trace.gate.outcome == "failed"
+    assert gated.trace.gate.probability is None
 
 
 def test_one_missing_answer_keeps_its_record_and_leaves_the_others_judged():
@@ -247,7 +252,8 @@ def test_abstaining_opens_the_gate_and_is_no_failure():
 
     recall = pipeline(decide).recall(TURN, NAMESPACES, searching([record()]))
 
-    assert recall.trace.gate.outcome == "abstained" and recall.trace.gate.open
+    assert recall.trace.gate.outcome == "abstained"
+    assert recall.trace.gate.open
     assert texts(recall) == ["The user likes tea."]
     assert all(call.error is None for call in recall.trace.decider_calls)
 
@@ -286,7 +292,8 @@ def test_records_that_arrive_after_the_deadline_touch_nothing():
     recall = pipeline(None, deadline_s=0.2).recall(TURN, [FACTS], search)
     time.sleep(0.4)
 
-    assert late and texts(recall) == ["In time."]
+    assert late
+    assert texts(recall) == ["In time."]
 
 
 def test_a_failing_namespace_is_named_with_its_kind_and_the_others_stay():

@@ -9,6 +9,7 @@ into a turn, and every failure is written into the trace.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -438,9 +439,10 @@ def _wait_for(future: Future[Any], seconds: float, timeout: type[Exception]) -> 
 
 
 def _search_order(record: Record) -> tuple[float, str, str]:
+    """Best score first, records without a score last, then by id and text: the same order every time."""
     score = record.score
-    known = isinstance(score, int | float) and score == score  # NaN is unequal to itself
-    return (-float(score) if known and score is not None else float("inf"), str(record.record_id or ""), record.text)
+    known = isinstance(score, int | float) and not math.isnan(score)
+    return (-float(score) if known and score is not None else math.inf, str(record.record_id or ""), record.text)
 
 
 def _thresholds(decider: q.Decider | None, policy: RecallPolicy) -> q.Thresholds:

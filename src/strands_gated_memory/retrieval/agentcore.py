@@ -18,10 +18,12 @@ from botocore.exceptions import (
     ParamValidationError,
     ReadTimeoutError,
 )
+from botocore.parsers import ResponseParserError
 
 from ..core.types import Dropped, Record, SearchResult
 from ..errors import (
     AccessDenied,
+    BadResponse,
     NotFound,
     Rejected,
     RetrievalError,
@@ -127,7 +129,7 @@ class AgentCoreRetriever:
                     records.append(record)
                 else:
                     dropped.append(Dropped(record, reason))
-        except (ClientError, BotoCoreError) as error:
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
             raise _translated(error) from error
         return SearchResult(tuple(records), tuple(dropped))
 
@@ -201,7 +203,7 @@ def _record(summary: Any, namespace: str) -> Record:
     )
 
 
-def _translated(error: ClientError | BotoCoreError) -> RetrievalError:
+def _translated(error: Exception) -> RetrievalError:
     if isinstance(error, ClientError):
         details = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -209,6 +211,8 @@ def _translated(error: ClientError | BotoCoreError) -> RetrievalError:
         if found is None:
             found = Throttled if status == 429 else ServiceFailed if status >= _SERVER_ERROR else Rejected  # noqa: PLR2004
         return found(f"{details.get('Code')}: {details.get('Message')}")
+    if isinstance(error, ResponseParserError):
+        return BadResponse(str(error))
     if isinstance(error, ConnectTimeoutError | ReadTimeoutError):
         return RetrievalTimeout(str(error))
     if isinstance(error, ParamValidationError):

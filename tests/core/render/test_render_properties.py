@@ -15,10 +15,31 @@ from hypothesis import strategies as st
 from strands_gated_memory.core.render import _ROUNDS, _rendered_once, render_record
 from strands_gated_memory.core.render.characters import cleaned, inert
 
-KEYS = (
-    "context preference categories language fact value text content summary situation intent assessment justification "
-    "reflection turns title use_cases hints confidence user_intent finding name facts"
-).split()
+KEYS = [
+    "context",
+    "preference",
+    "categories",
+    "language",
+    "fact",
+    "value",
+    "text",
+    "content",
+    "summary",
+    "situation",
+    "intent",
+    "assessment",
+    "justification",
+    "reflection",
+    "turns",
+    "title",
+    "use_cases",
+    "hints",
+    "confidence",
+    "user_intent",
+    "finding",
+    "name",
+    "facts",
+]
 PIECES = [
     *(
         "<topic",

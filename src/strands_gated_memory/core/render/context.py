@@ -10,7 +10,7 @@ import re
 
 from .phrasing import ends_sentence
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # noqa: RUF001
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _INNER_SENTENCE = re.compile(r"[^\W\d_]{4}[.!?]\s")
 _READ = 400  # characters; who speaks and whether it is a sentence shows early
 
@@ -22,7 +22,7 @@ _PEOPLE = re.compile(
     |(?:l['’]|le\s+|la\s+)(?:utilisat|client)\w*|(?:l['’]|il\s+)(?:utente|cliente)
     |användaren|brugeren|brukeren|käyttäjä|użytkownik|uživatel|kullanıcı|pengguna|người\s+dùng
     |пользователь|користувач|ο\s+χρήστης|המשתמש|المستخدم|کاربر|उपयोगकर्ता
-    |ユーザー?[はがもの]|利用者[はがも]|用户(?![界名体])|用戶(?![界名體])|使用者(?![界名])|사용자[는가이]?\s""",  # noqa: RUF001
+    |ユーザー?[はがもの]|利用者[はがも]|用户(?![界名体])|用戶(?![界名體])|使用者(?![界名])|사용자[는가이]?\s""",
     re.IGNORECASE | re.VERBOSE,
 )
 _COMPOUND = re.compile(
@@ -31,19 +31,25 @@ _COMPOUND = re.compile(
     r"|profiles?|research|reviews?|satisfaction|service|settings|stories|support|testing|tests?|visits?)\b",
     re.IGNORECASE,
 )
-_EVIDENCE = frozenset(
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_EVIDENCE = _words(
     "stated said mentioned told inferred implied expressed confirmed explicitly explicit according based "
-    "erwähnt gesagt laut mencionado dicho dijo según mentionné selon menzionato detto mencionou disse".split()
+    "erwähnt gesagt laut mencionado dicho dijo según mentionné selon menzionato detto mencionou disse"
 )
-_LOWER_EVIDENCE = _EVIDENCE | frozenset(
+_LOWER_EVIDENCE = _EVIDENCE | _words(
     "asked noted observed requested repeated repeatedly reported indicated explained shared declared learned derived "
-    "recorded seen heard once twice".split()
+    "recorded seen heard once twice"
 )
-_SUBORDINATE = frozenset(
+_SUBORDINATE = _words(
     "when whenever if while where that which who whose because since after before until unless "
-    "wenn wann während falls als dass der cuando si mientras que quand lorsque quando se wanneer toen".split()
+    "wenn wann während falls als dass der cuando si mientras que quand lorsque quando se wanneer toen"
 )
-_FINITE = frozenset(
+_FINITE = _words(
     "is are was were isn't aren't wasn't has had hasn't said says stated mentioned mentions asked asks told tells "
     "prefers preferred likes liked dislikes wants wanted wishes doesn't didn't does did won't can't cannot would "
     "ist sind hatte sagt sagte fragt fragte bevorzugt möchte erwähnte wünscht "
@@ -51,22 +57,9 @@ _FINITE = frozenset(
     "était préfère veut mentionne préférait "
     "é disse prefere mencionou quer "
     "è preferisce vuole "
-    "zei vraagt heeft vindt föredrar sa foretrekker".split()
+    "zei vraagt heeft vindt föredrar sa foretrekker"
 )
-_FINITE_ENDINGS = (
-    "ました",
-    "ます",
-    "です",
-    "ている",
-    "ません",
-    "った",
-    "した",
-    "だった",
-    "습니다",
-    "했다",
-    "한다",
-    "입니다",
-)
+_FINITE_ENDINGS = ("ます", "です", "ません", "ている", "った", "した", "습니다", "했다", "한다", "입니다")
 
 
 def is_occasion(context: str) -> bool:
@@ -85,7 +78,7 @@ def is_occasion(context: str) -> bool:
     clauses = text.split(", ")
     if any(_PEOPLE.match(clause) and not _COMPOUND.match(clause) for clause in clauses):
         return False
-    words = [word.replace("’", "'") for word in _WORD.findall(text)]  # noqa: RUF001
+    words = [word.replace("’", "'") for word in _WORD.findall(text)]
     if not words:
         return True
     if words[0].casefold() in (_LOWER_EVIDENCE if words[0][0].islower() else _EVIDENCE):

@@ -8,7 +8,6 @@ bold apart, because `*`, `_` and back ticks also occur in paths, names and code.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import tables
@@ -19,12 +18,12 @@ from .phrasing import SENTENCE_ENDS, joined, labelled
 _MARKS = re.compile(r"(?:(?:[-*+•‣◦▪●∙>]|#{1,6})\s+|・\s*)+")
 _NUMBERED = re.compile(r"\d{1,3}[.)]\s")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
-_PAIR = re.compile(r"[^\W\d_][^:：]{0,39}[:：](?:\s|$)")  # noqa: RUF001
+_PAIR = re.compile(r"[^\W\d_][^:：]{0,39}[:：](?:\s|$)")
 _CSV_FIELD = re.compile(r",(?=\S)")
 _BOLD = re.compile(r"(?<![A-Za-z0-9_*])\*\*(?=[^\s*])([^*]{0,2000})(?<=[^\s*])\*\*(?![A-Za-z0-9_*])")
 _CLOSING_MARKS = re.compile(r"\s#{1,6}$")
 _RULE = frozenset("-*_= ")
-_GOES_ON = tuple(SENTENCE_ENDS + ",:;-–，、：；(")  # noqa: RUF001
+_GOES_ON = tuple(SENTENCE_ENDS + ",:;-–，、：；(")
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,11 @@ def _read(raw: list[str], child: Child) -> list[_Line]:
         at += 1
         fence = _FENCE.match(line)
         if fence and fence[1] not in fence[2]:
-            end = _end(raw, at, lambda other, mark=fence[1]: not other.lstrip().startswith(mark))
+            end = _end_of_fence(raw, at, fence[1])
             lines.extend(_fenced(raw[at:end], child))
             at = end + 1
         elif at < len(raw) and "|" in line and tables.is_separator(raw[at]):
-            end = _end(raw, at + 1, lambda other: "|" in other)
+            end = _end_of_table(raw, at + 1)
             rows = tables.rows(_without_bold(line), [_without_bold(row) for row in raw[at + 1 : end]])
             lines.extend(_Line(row, item=True) for row in rows)
             at = end
@@ -176,8 +175,14 @@ def _flowing(lines: list[_Line]) -> str:
     return "".join(pieces)
 
 
-def _end(raw: list[str], at: int, goes_on: Callable[[str], bool]) -> int:
-    while at < len(raw) and goes_on(raw[at]):
+def _end_of_fence(raw: list[str], at: int, mark: str) -> int:
+    while at < len(raw) and not raw[at].lstrip().startswith(mark):
+        at += 1
+    return at
+
+
+def _end_of_table(raw: list[str], at: int) -> int:
+    while at < len(raw) and "|" in raw[at]:
         at += 1
     return at
 

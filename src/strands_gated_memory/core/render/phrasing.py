@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-SENTENCE_ENDS = ".!?…。！？．؟।॥۔"  # noqa: RUF001
+SENTENCE_ENDS = ".!?…。！？．؟।॥۔"
 """Characters that close a sentence, in the scripts that records come in."""
-_CLOSERS = "\"'”’»」』)]）*"  # noqa: RUF001
-_NEEDS_NO_SEPARATOR = SENTENCE_ENDS + ":;：；"  # noqa: RUF001
+_CLOSERS = "\"'”’»」』)]）*"
+_NEEDS_NO_SEPARATOR = SENTENCE_ENDS + ":;：；"
 
 
 def ends_sentence(text: str) -> bool:
@@ -33,7 +33,7 @@ def joined(parts: Iterable[str]) -> str:
 
 def labelled(label: str, text: str) -> str:
     """Return "<label>: <text>", or the one that is not empty; a label that is a sentence gets no colon."""
-    label = label.rstrip(" :：")  # noqa: RUF001
+    label = label.rstrip(" :：")
     if not label or not text:
         return label or text
     return f"{label} {text}" if ends_sentence(label) else f"{label}: {text}"

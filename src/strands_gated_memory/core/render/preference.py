@@ -13,7 +13,7 @@ from .json_text import Child, Json
 from .phrasing import joined, labelled
 
 _VALUE_KEYS = ("preference", "fact", "value", "text", "content", "description", "setting", "summary")
-_FULL_STOPS = ".。．।۔"  # noqa: RUF001
+_FULL_STOPS = ".。．।۔"
 
 
 def is_preference(fields: dict[str, Json]) -> bool:

@@ -1,0 +1,54 @@
+"""A server builds one agent per request: share the counters, let the decision model be shared by itself.
+
+    python examples/server.py
+
+Forty requests of ten users in eight threads, on an emulated memory. The embedded model is loaded once per
+process, whatever the number of managers; `RecallStats` is the only object to hand around.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import boto3
+from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig, RetrievalConfig
+from strands import Agent
+
+from strands_gated_memory import GatedMemorySessionManager, RecallStats
+from strands_gated_memory.testing import ScriptedModel, local_agentcore, seed_records
+
+STATS = RecallStats()
+PROMPTS = ("Hello!", "What should I cook tonight?", "Thanks!", "How does a heat pump work?")
+
+
+def handle(memory_id: str, user: str, prompt: str) -> str:
+    """Serve one request: everything but the counters is made anew."""
+    session_manager = GatedMemorySessionManager(
+        AgentCoreMemoryConfig(
+            memory_id=memory_id,
+            session_id=f"session-{user}",
+            actor_id=user,
+            retrieval_config={"/facts/{actorId}/": RetrievalConfig(top_k=10)},
+        ),
+        region_name="us-east-1",
+        stats=STATS,
+    )
+    agent = Agent(model=ScriptedModel(lambda _: "Done."), session_manager=session_manager, callback_handler=None)
+    return str(agent(prompt))
+
+
+def main() -> None:
+    """Serve the requests and print the shared counters."""
+    with local_agentcore(region_name="us-east-1") as memory:
+        client = boto3.client("bedrock-agentcore", "us-east-1")
+        users = [f"user{n}" for n in range(10)]
+        for user in users:
+            record = {"namespace": "/facts/{actorId}/", "text": f"{user} does not eat meat."}
+            seed_records(client, memory.memory_id, [record], actor_id=user)
+        with ThreadPoolExecutor(8) as pool:
+            for user in users:
+                for prompt in PROMPTS:
+                    pool.submit(handle, memory.memory_id, user, prompt)
+        print(STATS)
+
+
+if __name__ == "__main__":
+    main()
