@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..errors import (
@@ -29,10 +29,10 @@ from ..errors import (
     error_kind,
 )
 from . import block as block_stage
+from . import budget, same_facts
 from . import gate as gate_stage
 from . import questions as q
 from . import router as router_stage
-from . import same_facts
 from . import select as select_stage
 from .policy import RecallPolicy
 from .render import render_record
@@ -99,8 +99,6 @@ class RecallPipeline:
         self.policy = policy or RecallPolicy()
         self._context_tag = context_tag
         self._strategies = dict(strategies or {})
-        self._thresholds = _thresholds(decider, self.policy)
-        self._deadline_s = _deadline(decider, self.policy)
         self._pinned = _PinnedCache(self.policy.router.pinned_ttl_s)
 
     def gate(self, turn: Turn, namespaces: Iterable[str]) -> GateDecision:
@@ -114,7 +112,7 @@ class RecallPipeline:
             A decision that holds every namespace given. Never raises: without an answer the gate opens
             and everything is searched.
         """
-        return self._gate(turn, tuple(namespaces), _Clock(self._deadline_s))[0]
+        return self._gate(turn, tuple(namespaces), _Clock(_deadline(self.decider, self.policy)))[0]
 
     def judge(self, turn: Turn, records: Sequence[Record]) -> list[Judgement]:
         """Decide, for each record, whether it belongs in the prompt.
@@ -127,7 +125,7 @@ class RecallPipeline:
             One judgement per record, in the order given. Never raises: a record without a valid answer
             is kept.
         """
-        return self._judge(turn, tuple(records), _Clock(self._deadline_s))[0]
+        return self._judge(turn, tuple(records), _Clock(_deadline(self.decider, self.policy)))[0]
 
     def recall(self, turn: Turn, namespaces: Iterable[str], search: Search) -> Recall:
         """Recall for one turn.
@@ -141,7 +139,7 @@ class RecallPipeline:
             What to inject, what was left out and why, and the trace. Never raises for anything that the
             decider or the search does.
         """
-        clock = _Clock(self._deadline_s)
+        clock = _Clock(_deadline(self.decider, self.policy))
         namespaces = tuple(namespaces)
         gate, gate_call = self._gate(turn, namespaces, clock)
         pinned = tuple(name for name in namespaces if name in self.policy.router.pinned)
@@ -170,21 +168,22 @@ class RecallPipeline:
         probabilities: dict[str, float | None] = dict.fromkeys(namespaces)
         if self.decider is None or not gated:
             return GateDecision(True, None, probabilities, gated, "ungated"), None
-        questions: dict[str, q.Question] = {q.GATE_ID: q.GATE}
+        gate, router = self.policy.gate.question, self.policy.router.question
+        questions: dict[str, q.Question] = {q.GATE_ID: gate.question()}
         asked: dict[str, str] = {}
         if len(gated) > 1:
             for position, name in enumerate(gated):
                 if description := self._describe(name):
                     asked[name] = f"namespace_{position}"
-                    questions[asked[name]] = q.namespace_question(description)
+                    questions[asked[name]] = router.question(description)
         # Half of the deadline at most goes to searching, so a decider that hangs does not cost the memory.
-        budget = clock.deadline_s - min(self.policy.retrieve.timeout_s, clock.deadline_s / 2)
-        answers, call = self._ask("gate", turn, questions, budget)
-        outcome, probability = gate_stage.read_gate(answers[q.GATE_ID], self._thresholds.gate)
-        probabilities.update({name: q.probability_of(answers[question_id]) for name, question_id in asked.items()})
+        budget_s = clock.deadline_s - min(self.policy.retrieve.timeout_s, clock.deadline_s / 2)
+        answers, call, thresholds = self._ask("gate", turn, questions, budget_s)
+        outcome, probability = gate_stage.read_gate(gate.read(answers[q.GATE_ID]), thresholds.gate)
+        probabilities.update({name: q.probability_of(router.read(answers[key])) for name, key in asked.items()})
         if outcome == "closed":
             return GateDecision(False, probability, probabilities, (), outcome), call
-        selected = router_stage.choose(gated, probabilities, self._thresholds.router)
+        selected = router_stage.choose(gated, probabilities, thresholds.router)
         return GateDecision(True, probability, probabilities, selected, outcome), call
 
     def _describe(self, namespace: str) -> str | None:
@@ -247,11 +246,13 @@ class RecallPipeline:
         present = [at for at, text in enumerate(rendered) if text]
         probabilities: dict[int, float | None] = dict.fromkeys(present)
         call: DeciderCall | None = None
+        thresholds = self._thresholds({})
         if self.decider is not None and present:
             ids = {at: f"record_{at}" for at in present}
-            questions = {ids[at]: q.record_question(rendered[at]) for at in present}
-            answers, call = self._ask("validator", turn, questions, clock.left())
-            probabilities = {at: q.probability_of(answers[ids[at]]) for at in present}
+            wording = self.policy.validator.question
+            questions = {ids[at]: wording.question(rendered[at]) for at in present}
+            answers, call, thresholds = self._ask("validator", turn, questions, clock.left())
+            probabilities = {at: q.probability_of(wording.read(answers[ids[at]])) for at in present}
         candidates = [
             select_stage.Candidate(
                 records[at],
@@ -266,7 +267,7 @@ class RecallPipeline:
                 select_stage.select(
                     candidates,
                     self.policy.select,
-                    self._thresholds.validator,
+                    thresholds.validator,
                     block_stage.overhead(self._context_tag),
                 ),
                 strict=True,
@@ -306,16 +307,20 @@ class RecallPipeline:
 
     def _ask(
         self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
-    ) -> tuple[dict[str, q.Answer], DeciderCall]:
+    ) -> tuple[dict[str, q.Answer], DeciderCall, q.Thresholds]:
         """Ask within a budget; every question gets an answer, which may be `NoAnswer`."""
         decider = self.decider
         assert decider is not None
         started = time.monotonic()
-        future = _submit(DECISIONS, lambda: decider.decide(q.state_of(turn), questions), DeciderUnavailable)
+        with budget.limited_to(budget_s):
+            future = _submit(DECISIONS, lambda: decider.decide(q.state_of(turn), questions), DeciderUnavailable)
         error = _wait_for(future, budget_s, DeciderTimeout)
         answers: dict[str, q.Answer] = {}
+        reply = q.Reply({})
         if error is None:
-            answers, error = _read_reply(future.result(), questions)
+            raw = future.result()
+            answers, error = _read_reply(raw, questions)
+            reply = raw if isinstance(raw, q.Reply) else reply
         if error is not None:
             reason: q.NoAnswerReason = "timeout" if error_kind(error) == "timeout" else "missing"
             answers = {name: q.NoAnswer(reason) for name in questions}
@@ -326,8 +331,26 @@ class RecallPipeline:
             error=error_kind(error) if error is not None else None,
             no_answers={} if error is not None else q.unanswered(answers),
             cause=repr(error) if error is not None else None,
+            model=reply.model,
+            answered_by=reply.answered_by,
+            passed_over=reply.passed_over,
+            truncated=reply.truncated,
+            untuned=tuple(
+                why
+                for name, why in reply.untuned.items()
+                if name != "router" and name not in _set_thresholds(self.policy)
+            ),
         )
-        return answers, call
+        return answers, call, self._thresholds(reply.thresholds)
+
+    def _thresholds(self, measured: Mapping[str, float]) -> q.Thresholds:
+        """Return the thresholds in force: the policy's where set, else those of the model that answered."""
+        own = getattr(self.decider, "thresholds", None)
+        policy = self.policy
+        ours = q.Thresholds(policy.gate.threshold, policy.router.threshold, policy.validator.threshold)
+        base = own if isinstance(own, q.Thresholds) else ours
+        known = {name: measured.get(name, getattr(base, name)) for name in ("gate", "router", "validator")}
+        return q.Thresholds(**known | {name: getattr(ours, name) for name in _set_thresholds(policy)})
 
 
 class _Collector:
@@ -445,19 +468,10 @@ def _search_order(record: Record) -> tuple[float, str, str]:
     return (-float(score) if known and score is not None else math.inf, str(record.record_id or ""), record.text)
 
 
-def _thresholds(decider: q.Decider | None, policy: RecallPolicy) -> q.Thresholds:
-    own = getattr(decider, "thresholds", None)
-    ours = q.Thresholds(policy.gate.threshold, policy.router.threshold, policy.validator.threshold)
-    if not isinstance(own, q.Thresholds):
-        return ours
-    return replace(
-        own,
-        **{
-            name: getattr(ours, name)
-            for name, stage in (("gate", policy.gate), ("router", policy.router), ("validator", policy.validator))
-            if "threshold" in stage.model_fields_set
-        },
-    )
+def _set_thresholds(policy: RecallPolicy) -> set[str]:
+    """Return the stages whose threshold the policy's author has set."""
+    stages = {"gate": policy.gate, "router": policy.router, "validator": policy.validator}
+    return {name for name, stage in stages.items() if "threshold" in stage.model_fields_set}
 
 
 def _deadline(decider: q.Decider | None, policy: RecallPolicy) -> float:
