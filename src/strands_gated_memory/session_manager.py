@@ -30,6 +30,7 @@ from .core.policy import RecallPolicy
 from .core.questions import Decider
 from .core.turn import ask_text, find_ask, turn_of
 from .core.types import GateDecision, Recall, TurnTrace
+from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
 from .errors import ConfigurationError, error_kind
 from .injection.block_injector import BlockInjector, check_position
@@ -70,11 +71,13 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         boto_session: Session for every client; default a new one.
         boto_client_config: Configuration for every client. Searches use it too, with one attempt and
             `policy.retrieve.timeout_s` as read timeout.
-        decider: "embedded" (default), None for no decisions, a function in System One wire shape, or any
-            object with `decide(state, questions)`.
+        decider: "embedded" (default), None for no decisions, or anything else that `resolve_decider` takes: a
+            name such as "jev", the URL of a server, a function, a list to fall back along.
         policy: Thresholds, limits, deadlines, injection; default `RecallPolicy()`.
         converter: The parent's message converter.
         stats: Counters to add to; default new ones. One object may serve many managers.
+        decider_check: "warn" (default) asks a decider that talks to something one probe question, in a thread of
+            its own, and logs a failure; "raise" asks at construction and raises; "off" does not ask.
         on_recall: Called with every `Recall`, after it has been counted; what it raises is logged.
         **kwargs: Forwarded to the parent, which ignores names it does not know; those draw a warning here.
 
@@ -95,6 +98,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         converter: type[Any] | None = None,
         stats: RecallStats | None = None,
         on_recall: Callable[[Recall], None] | None = None,
+        decider_check: CheckMode = "warn",
         **kwargs: Any,
     ) -> None:
         _warn_about_unknown(kwargs)
@@ -137,7 +141,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             searches,
             skip_own_summary=self._policy.retrieve.skip_own_summary,
         )
-        _warm(self._pipeline.decider)
+        check_at_start(self._pipeline.decider, decider_check)
 
     @property
     def stats(self) -> RecallStats:
@@ -355,20 +359,6 @@ def _search_client(
             )
         ),
     )
-
-
-def _warm(decider: Decider | None) -> None:
-    """Load the decision model in a daemon thread, so that the first turn finds it ready."""
-    warm = getattr(decider, "warm", None)
-    if callable(warm):
-        threading.Thread(target=_quietly, args=(warm,), name="gated-memory-warm", daemon=True).start()
-
-
-def _quietly(call: Callable[[], Any]) -> None:
-    try:
-        call()
-    except Exception as error:  # the first decision will fail the same way, and be counted
-        logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", type(error).__name__)
 
 
 def _checked(value: Any, kind: type[Any], name: str) -> Any:
