@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..core import budget
@@ -84,20 +84,18 @@ def check(decider: Decider) -> Report:
     own = getattr(decider, "thresholds", None)
     if threshold is None and isinstance(own, Thresholds):
         threshold = own.gate
-    deadline_s = getattr(decider, "deadline_s", None) or _DEFAULT_DEADLINE_S
-    yes = probability_of(answer)
-    return Report(
+    report = Report(
         available=True,
         failure=None,
         model=reply.model or getattr(decider, "model_id", None),
         load_ms=load_ms,
         latency_ms=latency,
-        needs_memory=yes,
+        needs_memory=probability_of(answer),
         needs_nothing=no,
         gate_threshold=threshold,
-        deadline_s=float(deadline_s),
-        notes=tuple(_notes(latency, yes, no, threshold, float(deadline_s), reply)),
+        deadline_s=float(getattr(decider, "deadline_s", None) or _DEFAULT_DEADLINE_S),
     )
+    return replace(report, notes=tuple(_notes(report, reply)))
 
 
 def probe(decider: Decider, seconds: float) -> str | None:
@@ -151,21 +149,15 @@ def lines(report: Report, spec: str) -> list[str]:
     return [*found, *(f"  ! {note}" for note in report.notes)]
 
 
-def _notes(
-    latency: Mapping[int, float | None],
-    yes: float | None,
-    no: float | None,
-    threshold: float | None,
-    deadline_s: float,
-    reply: Reply,
-) -> list[str]:
+def _notes(report: Report, reply: Reply) -> list[str]:
+    yes, no, threshold = report.needs_memory, report.needs_nothing, report.gate_threshold
     notes = [why for stage, why in reply.untuned.items() if stage != "router"]
-    if (slowest := _needed_s(latency)) > deadline_s:
+    if (needed := _needed_s(report.latency_ms)) > report.deadline_s:
         notes.append(
-            f"a gate and a validator request take {slowest:.1f} s, the deadline is {deadline_s:g} s: most turns will "
-            f"fail open; set RecallPolicy(deadline_s={slowest * 1.5 + 2:.0f}) or choose a faster model"
+            f"a gate and a validator request take {needed:.1f} s, the deadline is {report.deadline_s:g} s: turns will "
+            f"fail open; set RecallPolicy(deadline_s={needed * 1.5 + 2:.0f}) or choose a faster model"
         )
-    if any(ms is None for ms in latency.values()):
+    if None in report.latency_ms.values():
         notes.append("some requests failed")
     if yes is not None and no is not None and yes <= no:
         notes.append("it rates the message that needs nothing at least as high: its decisions are worthless")

@@ -163,10 +163,8 @@ class DecisionClient:
         try:
             body = self._send_twice_at_most(self._codec.encode(self.model, state, questions), until)
         except PromptTooLong:
-            if len(questions) == 1:
+            if len(questions) == 1 or not halvings.take():
                 return _Part(dict.fromkeys(questions, NoAnswer("too_long")))
-            if not halvings.take():
-                raise
             names = list(questions)
             middle = len(names) // 2
             parts = [
