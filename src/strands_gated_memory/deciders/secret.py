@@ -40,6 +40,10 @@ class Secret:
         """Return a text without the key in it."""
         return text.replace(self._value, "***") if len(self._value) >= _SHORTEST else text
 
+    def mask_bytes(self, data: bytes) -> bytes:
+        """Return bytes without the key in them."""
+        return data.replace(self._value.encode(), b"***") if len(self._value) >= _SHORTEST else data
+
     def __repr__(self) -> str:
         return f"Secret({self.origin}=***)"
 

@@ -161,10 +161,12 @@ class HttpTransport:
                     raise DeciderTimeout(f"{self.url} did not finish its answer in time")
                 if size > _MAX_BYTES:
                     raise BadAnswer(f"{self.url} answered with more than {_MAX_BYTES} bytes")
-            return response.status_code, response.headers, b"".join(pieces)
+            whole = b"".join(pieces)
+            # Some servers quote the key that they refuse: it is taken out before anything can print it.
+            return response.status_code, response.headers, self._key.mask_bytes(whole) if self._key else whole
 
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> DeciderError:
-        detail = self._masked(error_detail(body))
+        detail = error_detail(body)
         message = f"{self.url} answered {status}" + (f": {detail}" if detail else "")
         wait = retry_after_s(headers.get("retry-after-ms"), headers.get("retry-after"))
         if status == 429:
