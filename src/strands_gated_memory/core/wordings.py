@@ -18,7 +18,7 @@ SUBJECT = "{subject}"
 """Stands in a wording's instructions for the record or the namespace's description."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Wording:
     """One wording of a question.
 
@@ -54,6 +54,9 @@ class Wording:
             raise ValueError(f"wording {self.id!r}: `yes` must name some of {known}, got {self.yes!r}")
         if self.type == "noul" and self.criteria is not None and not isinstance(self.criteria, Mapping):
             raise ValueError(f'wording {self.id!r}: the criteria of a noul are {{"true": …, "false": …}}')
+
+    def __repr__(self) -> str:
+        return f"Wording({self.key!r})"
 
     @property
     def key(self) -> str:
