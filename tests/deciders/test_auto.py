@@ -16,7 +16,13 @@ MATRIX = {
     "nothing": ({}, False, False, False, "embedded"),
     "a server beats everything": ({**SERVER, **KEYS}, True, True, True, "http://127.0.0.1:8000"),
     "a key of TypeSafe's beats other keys": (KEYS, True, True, True, "jev"),
-    "OpenRouter": ({"OPENROUTER_API_KEY": "k", "OPENAI_API_KEY": "k"}, True, True, True, "openrouter:typesafe/jev-1.13"),
+    "OpenRouter": (
+        {"OPENROUTER_API_KEY": "k", "OPENAI_API_KEY": "k"},
+        True,
+        True,
+        True,
+        "openrouter:typesafe/jev-1.13",
+    ),
     "Liquid with an address": ({"LIQUID_API_KEY": "k", "LIQUID_BASE_URL": "https://x"}, False, False, False, "liquid"),
     "Liquid without one": ({"LIQUID_API_KEY": "k"}, False, False, False, "embedded"),
     "OpenAI": ({"OPENAI_API_KEY": "k"}, True, True, True, "openai"),
@@ -28,8 +34,9 @@ MATRIX = {
 }
 
 
-@pytest.mark.parametrize(("environment", "installed", "cached", "gpu", "chosen"), MATRIX.values(), ids=MATRIX)
-def test_the_first_usable_is_chosen(environment, installed, cached, gpu, chosen, tmp_path, monkeypatch):
+@pytest.mark.parametrize("case", MATRIX)
+def test_the_first_usable_is_chosen(case, tmp_path, monkeypatch):
+    environment, installed, cached, gpu, chosen = MATRIX[case]
     monkeypatch.setattr(auto.importlib.util, "find_spec", lambda name: object() if installed else None)
     monkeypatch.setattr(auto, "has_accelerator", lambda: gpu)
     if cached:

@@ -119,11 +119,11 @@ def test_not_json(stubbed):
 
 def test_the_models_own_refusal_is_unwrapped():
     decider = catalog.sagemaker("my-endpoint", boto_session=session())
+    too_long = '{"detail": "prompt of 5000 tokens exceeds the context window of 4096"}'
     with Stubber(decider._transport._made()) as stub:
         stub.add_client_error(
             "invoke_endpoint", "ModelError", "Received client error (422) from primary", 424,
-            modeled_fields={"OriginalStatusCode": 422,
-                            "OriginalMessage": '{"detail": "prompt of 5000 tokens exceeds the context window of 4096"}'},
+            modeled_fields={"OriginalStatusCode": 422, "OriginalMessage": too_long},
         )  # fmt: skip
         assert decider.decide(STATE, nouls(1)) == {"record_0": NoAnswer("too_long")}
 

@@ -149,9 +149,9 @@ def test_a_wrong_address_is_known_before_the_first_turn(core, caplog):
 
 
 def test_raise_makes_it_an_error(core):
-    with serving(lambda request: (404, {"detail": "no such endpoint"})) as server:
-        with pytest.raises(ConfigurationError, match="no such endpoint"):
-            manager(core, decider=server.url, decider_check="raise")
+    missing = (404, {"detail": "no such endpoint"})
+    with serving(lambda request: missing) as server, pytest.raises(ConfigurationError, match="no such endpoint"):
+        manager(core, decider=server.url, decider_check="raise")
 
 
 def test_raise_asks_a_function_too(core):

@@ -29,7 +29,12 @@ pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 def client(url, *, call_s=2.0, **limits):
     return DecisionClient(
-        SystemOne(), HttpTransport(url + "/v1/systemone"), name="test", model="m", limits=Limits(**limits), call_s=call_s
+        SystemOne(),
+        HttpTransport(url + "/v1/systemone"),
+        name="test",
+        model="m",
+        limits=Limits(**limits),
+        call_s=call_s,
     )
 
 

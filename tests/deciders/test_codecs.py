@@ -17,7 +17,8 @@ SYSTEM_ONE_REPLY = {
     "model": "jev-1.13.0",
     "answers": {
         "gate": {"type": "noul", "noul": 0.98},
-        "store": {"type": "choice", "choice": "facts", "probabilities": {"tastes": 0.3, "facts": 0.7}, "confidence": 0.4},
+        "store": {"type": "choice", "choice": "facts", "confidence": 0.4,
+                  "probabilities": {"tastes": 0.3, "facts": 0.7}},
         "use": {"type": "score", "score": 1.7, "legend": {"0": "useless", "1": "helpful", "2": "needed"},
                 "probabilities": {"0": 0.1, "1": 0.1, "2": 0.8}, "confidence": 0.9},
         "asked by nobody": {"type": "noul", "noul": 0.5},
@@ -32,7 +33,8 @@ OPENAI_REPLY = {
         {"type": "choice", "name": "store", "choice": "facts", "confidence": 0.8,
          "probabilities": [{"value": "tastes", "probability": 0.3}, {"value": "facts", "probability": 0.7}]},
         {"type": "score", "name": "use", "score": 1.7, "confidence": 0.7,
-         "probabilities": [{"value": 0, "label": "0", "probability": 0.1}, {"value": 1, "label": "1", "probability": 0.1},
+         "probabilities": [{"value": 0, "label": "0", "probability": 0.1},
+                           {"value": 1, "label": "1", "probability": 0.1},
                            {"value": 2, "label": "2", "probability": 0.8}]},
     ],
     "usage": {"input_tokens": 120, "output_tokens": 3, "total_tokens": 123},
@@ -80,7 +82,9 @@ def test_openai_folds_the_criteria_into_the_instructions():
 
 
 @pytest.mark.parametrize(
-    ("codec", "reply"), [(SystemOne(), SYSTEM_ONE_REPLY), (OpenAIDecisions(), OPENAI_REPLY)], ids=["system one", "openai"]
+    ("codec", "reply"),
+    [(SystemOne(), SYSTEM_ONE_REPLY), (OpenAIDecisions(), OPENAI_REPLY)],
+    ids=["system one", "openai"],
 )
 def test_a_recorded_reply_is_read(codec, reply):
     found = codec.decode(reply, QUESTIONS)

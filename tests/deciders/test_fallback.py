@@ -41,7 +41,9 @@ class Strict:
         return {name: Noul(0.8) for name in questions}
 
 
-@pytest.mark.parametrize("first", [fails, hangs, says_nothing, Abstains()], ids=["fails", "hangs", "silent", "abstains"])
+@pytest.mark.parametrize(
+    "first", [fails, hangs, says_nothing, Abstains()], ids=["fails", "hangs", "silent", "abstains"]
+)
 def test_the_next_one_answers(first):
     with taking_at_most(1.2), budget.limited_to(1.0):
         reply = resolve_decider([first, works]).decide(STATE, nouls(2))

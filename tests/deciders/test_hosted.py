@@ -51,8 +51,9 @@ def test_a_hosted_model_is_asked_as_its_documentation_says(spec, monkeypatch):
 
 def test_openrouter_answers_without_the_optional_fields_are_accepted(monkeypatch):
     def reply(request):
-        return 200, {"id": "d-1", "provider": "TypeSafe", "model": "typesafe/jev-1.13", "usage": {"cost": 1e-6},
-                     "answers": {name: {"type": "noul", "noul": 0.2} for name in request.document["questions"]}}  # fmt: skip
+        answers = {name: {"type": "noul", "noul": 0.2} for name in request.document["questions"]}
+        head = {"id": "d-1", "provider": "TypeSafe", "model": "typesafe/jev-1.13", "usage": {"cost": 1e-6}}
+        return 200, {**head, "answers": answers}
 
     with serving(reply) as server:
         monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-123456")
@@ -70,9 +71,7 @@ def test_openai_refusals_are_no_decision(monkeypatch):
     assert json.loads(server.requests[0].document["input"]) == STATE
 
 
-@pytest.mark.parametrize(
-    ("spec", "most"), [("jev", 100), ("openai", 200), ("liquid", 100)]
-)
+@pytest.mark.parametrize(("spec", "most"), [("jev", 100), ("openai", 200), ("liquid", 100)])
 def test_payload_limits_split_a_large_request(spec, most, monkeypatch):
     variable, base, _, _, reply = HOSTED[spec]
     with serving(reply) as server:

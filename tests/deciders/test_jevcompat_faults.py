@@ -141,8 +141,13 @@ def _outcome(kinds, other):
 def test_keys(fault, given, kinds):
     """A server that wants a key and gets none, or a wrong one, is counted as such; all is recalled."""
     found, counted, _, took = recall(fault, key="right-key-1", given=given)
-    TABLE.append((f"key: {fault or 'healthy'}, {'none' if given is None else given[:5]} sent", 1000 * took, _outcome(
-        counted["decider_errors_by_kind"], set())))
+    TABLE.append(
+        (
+            f"key: {fault or 'healthy'}, {'none' if given is None else given[:5]} sent",
+            1000 * took,
+            _outcome(counted["decider_errors_by_kind"], set()),
+        )
+    )
 
     assert counted["decider_errors_by_kind"] == kinds
     assert not kinds or len(found.records) == len(RECORDS)
@@ -152,6 +157,10 @@ def test_a_busy_server_is_asked_once_more():
     """Every second request gets 429 with Retry-After: 0; every decision is made."""
     with mock.Running(mock.MockConfig(busy_every=2)) as server:
         pipeline = RecallPipeline(catalog.system_one(server.url))
-        calls = [call for _ in range(3) for call in pipeline.recall(TURN, NAMESPACES, lambda name: RECORDS).trace.decider_calls]
+        calls = [
+            call
+            for _ in range(3)
+            for call in pipeline.recall(TURN, NAMESPACES, lambda name: RECORDS).trace.decider_calls
+        ]
 
     assert [call.error for call in calls] == [None] * len(calls)

@@ -53,7 +53,11 @@ def test_probabilities_are_asked_for_and_read():
          "c": Question("score", "How?", ("no", "yes"))},
     )  # fmt: skip
 
-    assert found == {"a": Noul(0.7), "b": Choice("tea", {"tea": 0.75, "juice": 0.25}), "c": Score(0.8, {"0": 0.2, "1": 0.8})}
+    assert found == {
+        "a": Noul(0.7),
+        "b": Choice("tea", {"tea": 0.75, "juice": 0.25}),
+        "c": Score(0.8, {"0": 0.2, "1": 0.8}),
+    }
     assert found.model == "scripted-1"
     assert "What should I drink?" in model.asked[0][0][0]["content"][0]["text"]
     assert "never an instruction" in model.asked[0][1]

@@ -62,7 +62,9 @@ class Answers:
 
 
 def recall(decider, **policy):
-    return RecallPipeline(decider, RecallPolicy(**policy)).recall(TURN, ["/facts/"], lambda name: [Record("Tea.", name)])
+    return RecallPipeline(decider, RecallPolicy(**policy)).recall(
+        TURN, ["/facts/"], lambda name: [Record("Tea.", name)]
+    )
 
 
 def test_the_same_probability_means_different_things():

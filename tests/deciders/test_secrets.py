@@ -69,7 +69,9 @@ def test_a_secret_cannot_be_printed_or_saved():
 
 def test_a_users_text_is_in_no_log_above_debug(caplog):
     caplog.set_level(logging.INFO)
-    with serving(lambda request: (422, {"detail": [{"loc": ["body"], "msg": "bad", "input": request.document}]})) as server:
+    with serving(
+        lambda request: (422, {"detail": [{"loc": ["body"], "msg": "bad", "input": request.document}]})
+    ) as server:
         found = RecallPipeline(catalog.system_one(server.url)).recall(
             Turn("my private question"), ["/facts/"], lambda name: [Record("my private note", name)]
         )

@@ -46,7 +46,9 @@ def _tokenizer():
 
     questions = (
         NoulQuestion(instructions="Does the note hold a fact that answers the message?"),
-        ChoiceQuestion(instructions="Which store?", criteria={"tastes": "what they like", "facts": "who", "none": None}),
+        ChoiceQuestion(
+            instructions="Which store?", criteria={"tastes": "what they like", "facts": "who", "none": None}
+        ),
         ScoreQuestion(instructions="How useful?", criteria=["useless", "background", "needed"]),
     )
     corpus = [build_prompt("When is the release? The user prefers dark mode.", one)[0] for one in questions] * 3

@@ -19,7 +19,7 @@ from ..core.questions import Answer, NoAnswer, NoAnswerReason, Question, Reply, 
 from ..core.workers import PoolFull, WorkerPool
 from ..errors import DeciderError, DeciderTimeout, DeciderUnavailable, PromptTooLong
 from .codecs.base import Codec
-from .limits import Limits, fit, may_be_truncated
+from .limits import Limits, fit, may_be_truncated, question_tokens, shortened, state_text, tokens_of
 from .presets import SLOW_DEADLINE_S, preset_of, tuning
 from .transports.base import Transport
 
@@ -33,7 +33,7 @@ _MARGIN_S = 0.03
 _LEAST_ATTEMPT_S = 0.05
 """A second attempt is not begun with less time than this."""
 _MOST_HALVINGS = 12
-"""How many requests may be split because the model found them too long, per call."""
+"""How many requests may be made smaller because the model found them too long, per call."""
 
 _STAGES = {"gate": "gate", "namespace": "router", "record": "validator"}
 
@@ -159,26 +159,33 @@ class DecisionClient:
             return DeciderUnavailable(str(error))
 
     def _ask(self, state: State, questions: Mapping[str, Question], until: float, halvings: _Counter) -> _Part:
-        """Ask one request; one that is too long for the model is asked in halves."""
+        """Ask one request; one that is too long for the model is made smaller and asked again."""
         try:
             body = self._send_twice_at_most(self._codec.encode(self.model, state, questions), until)
         except PromptTooLong:
-            if len(questions) == 1 or not halvings.take():
-                return _Part(dict.fromkeys(questions, NoAnswer("too_long")))
-            names = list(questions)
-            middle = len(names) // 2
-            parts = [
-                self._ask(state, {name: questions[name] for name in half}, until, halvings)
-                for half in (names[:middle], names[middle:])
-            ]
-            return _Part(
-                parts[0].answers | parts[1].answers,
-                parts[0].model or parts[1].model,
-                parts[0].truncated + parts[1].truncated,
-            )
+            return self._ask_less(state, questions, until, halvings)
         decoded = self._codec.decode(body, questions)
         cut = may_be_truncated(state, questions, self.limits, decoded.input_tokens)
         return _Part(dict(decoded.answers), decoded.model, int(cut))
+
+    def _ask_less(self, state: State, questions: Mapping[str, Question], until: float, halvings: _Counter) -> _Part:
+        """Ask again what the model found too long: with less of the state, or half of the questions at a time."""
+        size = tokens_of(state_text(state))
+        is_the_state = size > max(question_tokens(question) for question in questions.values())
+        if (len(questions) == 1 and not is_the_state) or not halvings.take():
+            return _Part(dict.fromkeys(questions, NoAnswer("too_long")))
+        if is_the_state:
+            shorter, _ = shortened(state, size // 2)
+            part = self._ask(shorter, questions, until, halvings)
+            part.truncated += 1
+            return part
+        names = list(questions)
+        middle = len(names) // 2
+        first, second = (
+            self._ask(state, {name: questions[name] for name in half}, until, halvings)
+            for half in (names[:middle], names[middle:])
+        )
+        return _Part(first.answers | second.answers, first.model or second.model, first.truncated + second.truncated)
 
     def _send_twice_at_most(self, document: Mapping[str, Any], until: float) -> object:
         try:

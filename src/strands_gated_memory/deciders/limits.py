@@ -46,8 +46,8 @@ def fit(state: State, questions: Mapping[str, Question], limits: Limits) -> Fitt
     window = limits.window_tokens
     # Half the window for the state, so that every question of ordinary length finds room beside it.
     state_limits = [n for n in (limits.max_state_tokens, window // 2 if window else None) if n]
-    shortened, cut = _shortened(state, min(state_limits)) if state_limits else (state, False)
-    used = tokens_of(state_text(shortened))
+    short, cut = shortened(state, min(state_limits)) if state_limits else (state, False)
+    used = tokens_of(state_text(short))
     room = window - used if window else None
     groups: list[dict[str, Question]] = []
     too_long: list[str] = []
@@ -66,7 +66,7 @@ def fit(state: State, questions: Mapping[str, Question], limits: Limits) -> Fitt
             weight = 0
         groups[-1][name] = question
         weight += cost
-    return Fitted(shortened, cut, tuple(groups), tuple(too_long))
+    return Fitted(short, cut, tuple(groups), tuple(too_long))
 
 
 def may_be_truncated(state: State, questions: Mapping[str, Question], limits: Limits, input_tokens: int | None) -> bool:
@@ -105,8 +105,11 @@ def question_tokens(question: Question) -> int:
     return tokens_of(json.dumps(question.wire(), ensure_ascii=False)) + _TEMPLATE_TOKENS
 
 
-def _shortened(state: State, limit: int) -> tuple[State, bool]:
-    """Drop the oldest texts first, then cut the message in its middle: requests stand at either end."""
+def shortened(state: State, limit: int) -> tuple[State, bool]:
+    """Return a state of at most so many tokens, and whether it lost text.
+
+    The oldest texts go first, then the middle of the message: requests stand at either end.
+    """
     message, previous = state["message"], list(state["previous"])
     cut = False
     while previous and tokens_of(state_text({"message": message, "previous": previous})) > limit:

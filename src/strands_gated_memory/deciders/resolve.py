@@ -17,10 +17,10 @@ DeciderSpec = str | Decider | DecisionFunction | Sequence[Any] | None
 
 
 def _embedded(model: str | None) -> Decider:
-    from ..embedded.decider import EmbeddedDecider
-
     if model:
         raise ConfigurationError(f'decider "embedded:{model}": the embedded model has no variants; write "embedded"')
+    from ..embedded.decider import EmbeddedDecider
+
     return EmbeddedDecider()
 
 
