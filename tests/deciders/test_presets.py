@@ -5,7 +5,7 @@ import pytest
 from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Record, Turn
 from strands_gated_memory.core.questions import Noul, Reply
 from strands_gated_memory.core.wordings import GATE_CRITERIA, GATE_PLAIN, Wording
-from strands_gated_memory.deciders.presets import tuning
+from strands_gated_memory.deciders.presets import tuning, tuning_for
 from strands_gated_memory.reporting.log import log_failures
 
 CRITERIA = [("gate", "gate/criteria/1"), ("validator", "record/criteria/1")]
@@ -53,8 +53,7 @@ class Answers:
         self.model, self.probability = model, probability
 
     def decide(self, state, questions):
-        stages = {"gate": "gate", "namespace": "router", "record": "validator"}
-        known = tuning(self.model, None, [(stages[one.about], one.wording) for one in questions.values()])
+        known = tuning_for(self.model, None, questions.values())
         return Reply(
             {name: Noul(self.probability) for name in questions},
             model=self.model, thresholds=known.thresholds, untuned=known.untuned,

@@ -11,13 +11,14 @@ import time
 import urllib.request
 
 import pytest
-from loopback import STATE, noul, nouls
+from loopback import STATE, noul, nouls, taking_at_most
 from tiny_checkpoint import build
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Record, Turn, resolve_decider
+from strands_gated_memory.core import budget
 from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score
 from strands_gated_memory.deciders.check import check
-from strands_gated_memory.errors import ConfigurationError, DeciderUnavailable
+from strands_gated_memory.errors import ConfigurationError, DeciderTimeout, DeciderUnavailable
 
 pytestmark = [
     pytest.mark.strands_decider,
@@ -200,8 +201,21 @@ def test_a_damaged_checkpoint_is_unavailable(tmp_path):
     (tmp_path / "strands_decider_config.json").write_text("{}")
     decider = resolve_decider(f"strands-decider:{tmp_path}")
 
-    with pytest.raises(DeciderUnavailable):
+    for _ in range(2):  # the second time at once, without another try
+        with pytest.raises(DeciderUnavailable):
+            decider.decide(STATE, nouls(1))
+
+
+def test_a_turn_does_not_wait_for_a_model_that_is_still_being_loaded(checkpoint, monkeypatch):
+    decider = resolve_decider(f"strands-decider:{checkpoint}")
+    release = threading.Event()
+    monkeypatch.setattr(decider._transport, "_load", lambda: release.wait(20))
+    threading.Thread(target=decider.warm, daemon=True).start()
+    time.sleep(0.1)
+
+    with taking_at_most(1), budget.limited_to(0.5), pytest.raises(DeciderTimeout):
         decider.decide(STATE, nouls(1))
+    release.set()
 
 
 def test_a_folder_without_a_checkpoint_fails_at_construction(tmp_path):

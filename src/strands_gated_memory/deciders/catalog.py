@@ -166,14 +166,12 @@ def strands_decider(checkpoint: str | None = None, *, device: str | None = None)
     Raises:
         ConfigurationError: The package is missing, or the folder holds no checkpoint.
     """
-    # Until it is loaded nobody knows the device; a deadline is only ever reached by a model that needs it.
     return DecisionClient(
         SystemOne(),
         LocalEngine(checkpoint, device),
         name="strands-decider",
         family="strands-decider",
         limits=_STRANDS_LIMITS,
-        deadline_s=SLOW_DEADLINE_S,
     )
 
 

@@ -20,7 +20,7 @@ from ..core.workers import PoolFull, WorkerPool
 from ..errors import DeciderError, DeciderTimeout, DeciderUnavailable, PromptTooLong
 from .codecs.base import Codec
 from .limits import Limits, fit, may_be_truncated, question_tokens, shortened, state_text, tokens_of
-from .presets import SLOW_DEADLINE_S, preset_of, tuning
+from .presets import SLOW_DEADLINE_S, preset_of, tuning_for
 from .transports.base import Transport
 
 REQUESTS = WorkerPool("gated-memory-request", size=32, backlog=64)
@@ -34,8 +34,6 @@ _LEAST_ATTEMPT_S = 0.05
 """A second attempt is not begun with less time than this."""
 _MOST_HALVINGS = 12
 """How many requests may be made smaller because the model found them too long, per call."""
-
-_STAGES = {"gate": "gate", "namespace": "router", "record": "validator"}
 
 
 @dataclasses.dataclass
@@ -92,7 +90,7 @@ class DecisionClient:
 
     @property
     def deadline_s(self) -> float | None:
-        """How long a recall may take with it; a served model that reports a CPU gets the slow preset's."""
+        """How long a recall may take with it; a strands-decider found to be on a CPU gets the slow preset's."""
         about = self._about()
         if self._deadline_s is None and about.get("device") == "cpu":
             preset = preset_of(about.get("model"), None)
@@ -140,8 +138,7 @@ class DecisionClient:
         if errors and not parts:
             raise errors[0]
         model = next((part.model for part in parts if part.model), self._about().get("model"))
-        asked = ((_STAGES[one.about], one.wording) for one in questions.values() if one.about in _STAGES)
-        known = tuning(model, self.family, asked)
+        known = tuning_for(model, self.family, questions.values())
         return Reply(
             {name: answers[name] for name in questions},
             model=model or self.model,

@@ -16,9 +16,7 @@ from pydantic import BaseModel, Field
 from ..core import budget
 from ..core.questions import Answer, Choice, NoAnswer, Noul, Question, Reply, Score, State, checked
 from ..errors import BadAnswer, ConfigurationError, DeciderTimeout, DeciderUnavailable
-from .presets import LLM_DEADLINE_S, tuning
-
-_STAGES = {"gate": "gate", "namespace": "router", "record": "validator"}
+from .presets import LLM_DEADLINE_S, tuning_for
 
 _SYSTEM = (
     "You judge statements about a user's message. Below are a state (the message, and what was said before it) and "
@@ -91,9 +89,8 @@ class ModelDecider:
         except (TimeoutError, asyncio.TimeoutError):
             raise DeciderTimeout("the language model gave no answer in time") from None
         name = _id_of(model)
-        asked = ((_STAGES[one.about], one.wording) for one in questions.values() if one.about in _STAGES)
         by_id = {one.id: one for one in found.answers}
-        known = tuning(name, "llm", asked)
+        known = tuning_for(name, "llm", questions.values())
         return Reply(
             {
                 key: _read(by_id[key], question) if key in by_id else NoAnswer("missing")

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from ..core.questions import Question
+
 Stage = str
 """A stage with a threshold: "gate", "router" or "validator"."""
 
@@ -40,7 +42,7 @@ PRESETS: tuple[Preset, ...] = (
     Preset(
         family="strands-decider",
         recognised=("strands-decider*", "*hobson*"),
-        tuned=("strands-decider-2B-*",),
+        tuned=("strands-decider-2B-*", "hobson-v19"),
         # The router's was not measured by anybody: the gate's is used.
         thresholds={"gate": 0.19, "router": 0.19, "validator": 0.36},
         wordings=_CRITERIA,
@@ -81,6 +83,14 @@ def preset_of(model: str | None, family: str | None) -> Preset | None:
         if model is not None and any(fnmatchcase(model, pattern) for pattern in preset.recognised):
             return preset
     return next((preset for preset in PRESETS if preset.family == family), None)
+
+
+_STAGES = {"gate": "gate", "namespace": "router", "record": "validator"}
+
+
+def tuning_for(model: str | None, family: str | None, questions: Iterable[Question]) -> Tuning:
+    """Return the thresholds for a model's answers to these questions; custom ones have none."""
+    return tuning(model, family, [(_STAGES[one.about], one.wording) for one in questions if one.about in _STAGES])
 
 
 def tuning(model: str | None, family: str | None, asked: Iterable[tuple[Stage, str | None]]) -> Tuning:

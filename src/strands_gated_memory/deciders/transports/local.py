@@ -6,15 +6,20 @@ import contextlib
 import importlib.util
 import os
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import ConfigurationError, DeciderRejected, DeciderUnavailable, PromptTooLong
+from ...core.budget import left
+from ...errors import ConfigurationError, DeciderRejected, DeciderTimeout, DeciderUnavailable, PromptTooLong
 from .http import looks_too_long
 
 DEFAULT_CHECKPOINT = "StrandsAgents/strands-decider-2B-qwen3.5-v1-2610"
 """The released 2B model. Its first use downloads about 4.5 GB, by strands-decider's own documentation."""
+
+_RELOAD_AFTER_S = 60.0
+"""After a failure to load, how long calls fail at once before another try."""
 
 _CONFIG = "strands_decider_config.json"
 
@@ -49,6 +54,7 @@ class LocalEngine:
         self._device = device
         self._loading = threading.Lock()
         self._engine: Any = None
+        self._failure: tuple[float, str] | None = None
         self._guard: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
     def __repr__(self) -> str:
@@ -60,12 +66,12 @@ class LocalEngine:
         Raises:
             DeciderUnavailable: It cannot be loaded.
         """
-        self._loaded()
+        self._loaded(None)
         self._evaluate({"state": {"message": "warm"}, "questions": {"q": {"type": "noul", "instructions": "It is."}}})
 
-    def send(self, document: Mapping[str, Any], until: float) -> object:  # noqa: ARG002 - no way to stop a forward
-        """Ask the engine; it cannot be interrupted, so whoever waits stops waiting."""
-        self._loaded()
+    def send(self, document: Mapping[str, Any], until: float) -> object:
+        """Ask the engine; a forward cannot be interrupted, so whoever waits stops waiting."""
+        self._loaded(until)
         return self._evaluate(document)
 
     def _evaluate(self, document: Mapping[str, Any]) -> object:
@@ -83,16 +89,27 @@ class LocalEngine:
             kind = PromptTooLong if looks_too_long(str(error)) else DeciderRejected
             raise kind(f"strands-decider refuses the request: {error}") from None
 
-    def _loaded(self) -> None:
-        with self._loading:
+    def _loaded(self, until: float | None) -> None:
+        """Load unless loaded; wait for another thread that loads, but not beyond the deadline."""
+        if self._engine is not None:
+            return
+        if not self._loading.acquire(timeout=-1 if until is None else left(until)):
+            raise DeciderTimeout(f"strands-decider checkpoint {self.checkpoint!r} is still being loaded")
+        try:
             if self._engine is not None:
                 return
+            if self._failure is not None and time.monotonic() < self._failure[0]:
+                raise DeciderUnavailable(self._failure[1])
             try:
                 self._engine = self._load()
             except Exception as error:
-                raise DeciderUnavailable(
+                why = (
                     f"strands-decider checkpoint {self.checkpoint!r} cannot be loaded ({type(error).__name__}: {error})"
-                ) from error
+                )
+                self._failure = (time.monotonic() + _RELOAD_AFTER_S, why)
+                raise DeciderUnavailable(why) from error
+        finally:
+            self._loading.release()
 
     def _load(self) -> Any:
         from strands_decider.infer import EngineConfig, SystemOneEngine
