@@ -328,9 +328,6 @@ class RecallPipeline:
             stage=stage,
             questions=len(questions),
             seconds=time.monotonic() - started,
-            error=error_kind(error) if error is not None else None,
-            no_answers={} if error is not None else q.unanswered(answers),
-            cause=repr(error) if error is not None else None,
             model=reply.model,
             answered_by=reply.answered_by,
             passed_over=reply.passed_over,
@@ -340,6 +337,9 @@ class RecallPipeline:
                 for name, why in reply.untuned.items()
                 if name != "router" and name not in _set_thresholds(self.policy)
             ),
+            error=error_kind(error) if error is not None else None,
+            no_answers={} if error is not None else q.unanswered(answers),
+            cause=repr(error) if error is not None else None,
         )
         return answers, call, self._thresholds(reply.thresholds)
 
