@@ -6,6 +6,7 @@ import time
 import pytest
 from loopback import STATE, in_turn, noul, nouls, raw, serving, system_one, taking_at_most
 
+from strands_gated_memory import RecallPipeline, RecallStats, Record, Turn
 from strands_gated_memory.core import budget
 from strands_gated_memory.core.questions import NoAnswer, Noul
 from strands_gated_memory.deciders import catalog
@@ -218,6 +219,16 @@ def test_a_full_window_counts_as_truncation():
 
     assert one.truncated == 1
     assert many.truncated == 0  # forty short questions add up to as much without anything being cut
+
+
+def test_truncation_is_shown_in_the_stats():
+    stats = RecallStats()
+    with serving(system_one(0.9, tokens=4096)) as server:
+        pipeline = RecallPipeline(client(server.url, window_tokens=4096))
+        stats.add(pipeline.recall(Turn("Drink?"), ["/facts/"], lambda name: [Record("Tea.", name)]))
+
+    assert stats.as_dict()["decider_truncated"] == 2
+    assert "decider input cut" in str(stats)
 
 
 def test_a_state_that_cannot_fit_is_cut_and_counted():

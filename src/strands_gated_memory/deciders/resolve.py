@@ -5,15 +5,24 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ..core.questions import Decider
 from ..errors import ConfigurationError
 from .fallback import FallbackDecider
 from .function import DecisionFunction, FunctionDecider
 
-DeciderSpec = str | Decider | DecisionFunction | Sequence[Any] | None
-"""What `resolve_decider` accepts; a Strands `Model` too, which has no type of ours."""
+
+class LanguageModel(Protocol):
+    """What is used of a Strands `Model`."""
+
+    def get_config(self) -> Any: ...  # noqa: D102
+    def stream(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: D102
+    def structured_output(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: D102
+
+
+DeciderSpec = str | Decider | DecisionFunction | LanguageModel | Sequence[Any] | None
+"""What `resolve_decider` accepts."""
 
 
 def _embedded(model: str | None) -> Decider:

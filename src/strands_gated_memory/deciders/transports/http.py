@@ -6,6 +6,7 @@ the caller waits for this in another thread, so that not even a server that drip
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
@@ -57,6 +58,7 @@ def shared_client() -> httpx.Client:
                 follow_redirects=False,  # a redirect would take the key to another host
                 headers={"User-Agent": "strands-gated-memory", "Accept": "application/json"},
             )
+            atexit.register(_shared.close)
         return _shared
 
 
