@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import logging
 import threading
 import warnings
@@ -141,6 +142,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             searches,
             skip_own_summary=self._policy.retrieve.skip_own_summary,
         )
+        self._searched_for = _whose(agentcore_memory_config)
         check_at_start(self._pipeline.decider, decider_check)
 
     @property
@@ -229,12 +231,22 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             self._report(Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(self._namespaces))))
             return
         turn = turn_of(text, _before(event.agent.messages, event.message), self._policy.turn, tag)
+        self._follow_config()
         recall = self._pipeline.recall(turn, self._namespaces, self._retriever.search_for(text))
         if self._policy.inject.mode == "turn":
             state.injector.block = recall.block
         elif recall.block is not None:
             _insert(event.agent.messages, event.message, recall.block, self._policy.inject.position)
         self._report(recall)
+
+    def _follow_config(self) -> None:
+        """Search for whom the configuration names now: the parent reads it on every turn, and so must this."""
+        if _whose(self.config) != self._searched_for:
+            self._searched_for = _whose(self.config)
+            self._retriever = self._retriever.moved_to(
+                self.config.memory_id, self.config.session_id, _searches(self.config, self._policy)
+            )
+            self._pipeline.forget_pinned()
 
     def _end_turn(self, event: AfterInvocationEvent) -> None:
         state = self._state_of(event.agent)
@@ -274,6 +286,10 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if turns != self._turns_logged:
             self._turns_logged = turns
             log_stats(self._stats, self._policy.stats_log)
+
+
+def _whose(config: AgentCoreMemoryConfig) -> tuple[str, str, str]:
+    return config.memory_id, config.actor_id, config.session_id
 
 
 _DISABLED = GateDecision(False, None, {}, (), "disabled")
@@ -319,6 +335,11 @@ def _searches(config: AgentCoreMemoryConfig, policy: RecallPolicy) -> dict[str, 
     searches = {}
     for name, retrieval in configured.items():
         check_template(name)
+        if "{memoryStrategyId}" in name and not retrieval.strategy_id:
+            logger.warning(
+                "namespace=<%s> | its RetrievalConfig has no strategy_id to fill the path with | it will find nothing",
+                name,
+            )
         searches[name] = NamespaceSearch(
             key=name,
             path=fill(
@@ -344,14 +365,14 @@ def _search_client(
 ) -> Any:
     """Return a data-plane client like the parent's, but with one short attempt: a turn waits for it."""
     base = config or BotocoreConfig()
-    extra = getattr(base, "user_agent_extra", None)
+    agents = [getattr(base, "user_agent_extra", None), "strands-agents", "strands-gated-memory"]
     timeout_s = policy.retrieve.timeout_s
     return session.client(
         "bedrock-agentcore",
         region_name=region_name or session.region_name,
         config=base.merge(
             BotocoreConfig(
-                user_agent_extra=f"{extra} strands-gated-memory" if extra else "strands-agents strands-gated-memory",
+                user_agent_extra=" ".join(agent for agent in agents if agent),
                 connect_timeout=min(_CONNECT_TIMEOUT_S, timeout_s),
                 read_timeout=timeout_s,
                 retries={"total_max_attempts": 1},
@@ -368,9 +389,12 @@ def _checked(value: Any, kind: type[Any], name: str) -> Any:
 
 
 def _warn_about_unknown(kwargs: Mapping[str, Any]) -> None:
-    known = ("agentcore_memory_config", "region_name", "boto_session", "boto_client_config", "decider", "policy",
-             "converter", "stats", "on_recall")  # fmt: skip
+    # Read off the parent, so that an argument of a later release of it draws no warning.
+    parents = [name for name in inspect.signature(AgentCoreMemorySessionManager).parameters if name != "kwargs"]
+    known = (*parents, "decider", "policy", "stats", "on_recall")
     for name in kwargs:
+        if name in known:
+            continue
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
         warnings.warn(

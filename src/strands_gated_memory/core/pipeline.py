@@ -45,6 +45,11 @@ Search = Callable[[str], Iterable[Record]]
 _VALIDATOR_RESERVE = 0.1
 """Share of the deadline that a search may not use, so that the validator still gets its turn."""
 
+_CAUSE_CHARACTERS = 300
+_SHORTEST_SECRET = 4
+_QUOTE_CHARACTERS = 16
+"""An error that shares so many characters in a row with the user's text quotes it."""
+
 _T = TypeVar("_T")
 
 
@@ -143,7 +148,7 @@ class RecallPipeline:
         namespaces = tuple(namespaces)
         gate, gate_call = self._gate(turn, namespaces, clock)
         pinned = tuple(name for name in namespaces if name in self.policy.router.pinned)
-        found = self._search(namespaces, (*pinned, *gate.selected), search, clock)
+        found = self._search(turn, namespaces, (*pinned, *gate.selected), search, clock)
         unique, duplicates = self._without_duplicates(found.records)
         judgements, judge_call = self._judge(turn, unique, clock)
         records, block = self._inject(judgements)
@@ -159,6 +164,10 @@ class RecallPipeline:
             block_tokens=self.policy.select.token_counter(block) if block else 0,
         )
         return Recall(records, block, (*found.dropped, *duplicates, *left_out), trace)
+
+    def forget_pinned(self) -> None:
+        """Forget the pinned namespaces' records: they belonged to another user or session."""
+        self._pinned.clear()
 
     # Gate and router
 
@@ -192,7 +201,9 @@ class RecallPipeline:
 
     # Search
 
-    def _search(self, namespaces: tuple[str, ...], wanted: tuple[str, ...], search: Search, clock: _Clock) -> _Found:
+    def _search(
+        self, turn: Turn, namespaces: tuple[str, ...], wanted: tuple[str, ...], search: Search, clock: _Clock
+    ) -> _Found:
         reserve = _VALIDATOR_RESERVE * clock.deadline_s if self.decider is not None else 0.0
         limit = min(self.policy.retrieve.timeout_s, max(0.0, clock.left() - reserve))
         running = [self._start_search(name, search) for name in sorted(dict.fromkeys(wanted), key=namespaces.index)]
@@ -213,7 +224,7 @@ class RecallPipeline:
                     seconds=one.collector.seconds(),
                     records=len(found) + len(left_out),
                     error=error_kind(error) if error is not None else None,
-                    cause=repr(error) if error is not None else None,
+                    cause=_cause(error, (turn.text,)),
                     pinned=one.pinned,
                     cached=one.future is None,
                 )
@@ -339,7 +350,7 @@ class RecallPipeline:
             ),
             error=error_kind(error) if error is not None else None,
             no_answers={} if error is not None else q.unanswered(answers),
-            cause=repr(error) if error is not None else None,
+            cause=_cause(error, (turn.text, *turn.previous, *(one.subject or "" for one in questions.values()))),
         )
         return answers, call, self._thresholds(reply.thresholds)
 
@@ -427,6 +438,10 @@ class _PinnedCache:
             entry = self._entries.get(namespace)
         return entry[1] if entry and time.monotonic() - entry[0] < self._ttl_s else None
 
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
     def put(self, namespace: str, records: tuple[Record, ...]) -> None:
         with self._lock:
             self._entries[namespace] = (time.monotonic(), records)
@@ -472,6 +487,20 @@ def _set_thresholds(policy: RecallPolicy) -> set[str]:
     """Return the stages whose threshold the policy's author has set."""
     stages = {"gate": policy.gate, "router": policy.router, "validator": policy.validator}
     return {name for name, stage in stages.items() if "threshold" in stage.model_fields_set}
+
+
+def _cause(error: BaseException | None, private: Iterable[str]) -> str | None:
+    """Return an error's text for the log; one that quotes the turn is reduced to its class."""
+    if error is None:
+        return None
+    text = repr(error)[:_CAUSE_CHARACTERS]
+    secrets = [secret.strip() for secret in private if len(secret.strip()) >= _SHORTEST_SECRET]
+    quoted = any(secret in text for secret in secrets) or any(
+        text[at : at + _QUOTE_CHARACTERS] in secret
+        for at in range(len(text) - _QUOTE_CHARACTERS + 1)
+        for secret in secrets
+    )
+    return f"{type(error).__name__} (its message quotes the turn and is withheld)" if quoted else text
 
 
 def _deadline(decider: q.Decider | None, policy: RecallPolicy) -> float:

@@ -203,15 +203,13 @@ def checked(answer: object, question: Question) -> Answer:
         return NoAnswer("invalid")
 
 
-def _check(answer: object, question: Question) -> Answer:  # noqa: PLR0911 - one per kind of answer
+def _check(answer: object, question: Question) -> Answer:
     if answer is None:
         return NoAnswer("missing")
-    if isinstance(answer, NoAnswer):
-        return answer
     if isinstance(answer, Mapping):
         answer = _from_wire(answer)
-        if isinstance(answer, NoAnswer):
-            return answer
+    if isinstance(answer, NoAnswer):
+        return answer
     if question.type == "noul" and isinstance(answer, Noul):
         return Noul(_probability(answer.noul))
     if question.type == "choice" and isinstance(answer, Choice) and isinstance(question.criteria, Mapping):

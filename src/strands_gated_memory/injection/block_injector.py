@@ -21,18 +21,18 @@ class BlockInjector:
 
     Args:
         position: "after" or "before" the user's text.
-
-    Raises:
-        ConfigurationError: "before" on a Strands release without public middleware (before 1.62).
     """
 
     def __init__(self, position: Literal["after", "before"]) -> None:
         self.block: str | None = None
         self._position = position
-        check_position(position)
 
     def attach(self, agent: Any) -> None:
-        """Register with an agent; once per agent, it cannot be undone."""
+        """Register with an agent; once per agent, it cannot be undone.
+
+        Raises:
+            ConfigurationError: "before" on a Strands release without public middleware (before 1.62).
+        """
         if self._position == "after":
             plugin = ContextInjector(
                 lambda _context: self.block, name="strands-gated-memory:recall", trigger="everyTurn"

@@ -100,6 +100,12 @@ class AgentCoreRetriever:
         self._searches = dict(searches)
         self._skip_own_summary = skip_own_summary
 
+    def moved_to(self, memory_id: str, session_id: str, searches: Mapping[str, NamespaceSearch]) -> AgentCoreRetriever:
+        """Return a retriever with the same client for another memory, session or set of paths."""
+        return AgentCoreRetriever(
+            self._client, memory_id, session_id, searches, skip_own_summary=self._skip_own_summary
+        )
+
     def search_for(self, query: str) -> Callable[[str], SearchResult]:
         """Return the search function of one turn.
 

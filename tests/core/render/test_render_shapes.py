@@ -9,8 +9,16 @@ import pytest
 from strands_gated_memory.core.render import render_record
 
 SAMPLES = [
-    ("S1", "The user moved to Trondheim in 2026-02.", "The user moved to Trondheim in 2026-02."),
-    ("S2", "The user started the cello (as of 2026-03-15).", "The user started the cello (as of 2026-03-15)."),
+    (
+        "S1",
+        "The user moved to Trondheim in 2026-02 and rents a two-room flat.",
+        "The user moved to Trondheim in 2026-02 and rents a two-room flat.",
+    ),
+    (
+        "S2",
+        "The user recently started learning the cello (as of 2026-03-15).",
+        "The user recently started learning the cello (as of 2026-03-15).",
+    ),
     ("S3", "The user cancelled the trip (ambiguous which one).", "The user cancelled the trip (ambiguous which one)."),
     ("S4", '{"fact": "The user\'s cat is called Mokka."}', "The user's cat is called Mokka."),
     (
@@ -30,8 +38,8 @@ SAMPLES = [
     ),
     (
         "P1",
-        '{"context": "User said twice that calls after 18:00 are unwelcome.", "preference": "Prefers to be contacted by '
-        'e-mail before 18:00", "categories": ["communication", "schedule"]}',
+        '{"context": "User said twice that calls after 18:00 are unwelcome.", "preference": "Prefers to be contacted '
+        'by e-mail before 18:00", "categories": ["communication", "schedule"]}',
         "Prefers to be contacted by e-mail before 18:00 (User said twice that calls after 18:00 are unwelcome)",
     ),
     (
@@ -74,8 +82,8 @@ SAMPLES = [
         "E1",
         '{"situation": "CI job fails only on ARM runners", "intent": "Find why the wheel build breaks", "assessment": '
         '"Yes", "justification": "Build went green after pinning the linker", "reflection": "Check the runner image '
-        'before reading the code", "turns": [{"situation": "User pastes log", "intent": "Locate first error", "action": '
-        '"grep(pattern=\'ld: \')", "thought": "Linker errors hide below warnings", "assessment_assistant": '
+        'before reading the code", "turns": [{"situation": "User pastes log", "intent": "Locate first error", '
+        '"action": "grep(pattern=\'ld: \')", "thought": "Linker errors hide below warnings", "assessment_assistant": '
         '"Yes - error found", "assessment_user": "No - continues"}]}',
         "CI job fails only on ARM runners: Find why the wheel build breaks; Build went green after pinning the linker; "
         "Check the runner image before reading the code",
@@ -199,6 +207,7 @@ TOPICS = [
         "Link: See https://a.example/?a=1&region=eu",
     ),
     ("language_not_closed", '<language>English <topic name="Trip">Well</topic>', "English; Trip: Well"),
+    ("language_lost", "<situation>CI fails</situation><language>It was the linker", "CI fails; It was the linker"),
     ("other_tags_stay", '<topic name="Code">Uses <b>bold</b></topic>', "Code: Uses <b>bold</b>"),
     ("arabic", '<topic name="السفر">أربعة أيام في بيرغن</topic>', "السفر: أربعة أيام في بيرغن"),
     ("prose_about_tags", "The user asked about the <topic> element.", "The user asked about the <topic> element."),
@@ -218,8 +227,8 @@ EPISODES = [
     ("boolean", '{"situation": "CI fails", "assessment": false}', "CI fails: assessment: false"),
     (
         "told_assessment",
-        '{"situation": "Thin curtains", "intent": "Sleep by day", "assessment": "Could not sleep", "reflection": "Ask"}',
-        "Thin curtains: Sleep by day; Could not sleep; Ask",
+        '{"situation": "Thin curtains", "intent": "Sleep by day", "assessment": "No sleep", "reflection": "Ask"}',
+        "Thin curtains: Sleep by day; No sleep; Ask",
     ),
     (
         "aliases",
@@ -304,6 +313,7 @@ LINES = [
     ("table_head_only", "| a | b |\n|---|---|", "a, b"),
     ("fence", "Run:\n```sh\n# not a heading\nls *\n```", "Run: # not a heading ls *"),
     ("inline_fence", "```likes tea```", "likes tea"),
+    ("fence_with_text", "Likes\n``` tea and milk", "Likes tea and milk"),
     ("empty_fence", "```\n```", ""),
     ("quote", "> Likes tea\n> in the morning", "Likes tea in the morning"),
     ("bold", "**Diet:** vegan", "Diet: vegan"),

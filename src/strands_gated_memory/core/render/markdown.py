@@ -18,6 +18,7 @@ from .phrasing import SENTENCE_ENDS, joined, labelled
 _MARKS = re.compile(r"(?:(?:[-*+•‣◦▪●∙>]|#{1,6})\s+|・\s*)+")
 _NUMBERED = re.compile(r"\d{1,3}[.)]\s")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
+_FENCE_NAME = re.compile(r"\s*[\w+#.-]{0,20}\s*")
 _PAIR = re.compile(r"[^\W\d_][^:：]{0,39}[:：](?:\s|$)")
 _CSV_FIELD = re.compile(r",(?=\S)")
 _BOLD = re.compile(r"(?<![A-Za-z0-9_*])\*\*(?=[^\s*])([^*]{0,2000})(?<=[^\s*])\*\*(?![A-Za-z0-9_*])")
@@ -81,7 +82,7 @@ def _read(raw: list[str], child: Child) -> list[_Line]:
         line = raw[at]
         at += 1
         fence = _FENCE.match(line)
-        if fence and fence[1] not in fence[2]:
+        if fence and _FENCE_NAME.fullmatch(fence[2]):
             end = _end_of_fence(raw, at, fence[1])
             lines.extend(_fenced(raw[at:end], child))
             at = end + 1

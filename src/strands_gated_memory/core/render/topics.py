@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .json_text import Child, Json
@@ -19,14 +18,15 @@ _EPISODE = (
     "situation|intent|user_intent|action|thought|assessment|assessment_assistant|assessment_user|justification"
     "|reflection|operator|id|title|use_cases|hints|confidence|turns|turn"
 )
-_EPISODE_TAGS = frozenset(_EPISODE.split("|"))
 _TELLING_TAGS = frozenset({"situation", "justification", "use_cases", "hints", "assessment", "reflection"})
 _SHAPE = re.compile(rf"<(?:topic|language|situation|reflection|{_WRAPPERS})(?=[\s/>])", re.IGNORECASE)
 _TOPIC = re.compile(r"<\s{0,3}topic(?=[\s/>])", re.IGNORECASE)
 _NAMED_TOPIC = re.compile(r"<topic\s{1,3}name\s{0,3}=", re.IGNORECASE)
 _SUMMARY_TAG = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}(topic|language|{_WRAPPERS})(?=[\s/>])", re.IGNORECASE)
 _EPISODE_TAG = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}(language|{_WRAPPERS}|{_EPISODE})(?=[\s/>])", re.IGNORECASE)
-_SILENT_TAGS = frozenset({"operator", "id", "language"})
+_SILENT_TAGS = frozenset({"operator", "id", "language", "confidence"})
+"""Tags whose content says nothing about the user."""
+_FIELD_TAGS = frozenset(_EPISODE.split("|")) - _SILENT_TAGS
 _QUOTED_END = {'"': re.compile(r'"\s{0,3}/?>'), "'": re.compile(r"'\s{0,3}/?>")}
 _ATTRIBUTE = re.compile(r"""\b(?P<key>[\w-]{1,40})\s{0,3}=\s{0,3}(?P<quote>["']?)""")
 _NEXT_ATTRIBUTE = re.compile(r"""["']\s{1,3}[\w-]{1,40}\s{0,3}=""")
@@ -65,49 +65,52 @@ def render(text: str, child: Child) -> str:
         child: Renders the text of one topic.
     """
     if not _TOPIC.search(text):
-        tags = list(_tags(text, _EPISODE_TAG))
+        tags = _tags(text, _EPISODE_TAG)
         if any(tag.name in _TELLING_TAGS for tag in tags):
             return _episode(tags, child)
-    tags = list(_tags(text, _SUMMARY_TAG))
     topics = [_Topic()]
-    for at, tag in enumerate(tags):
-        if tag.name == "language":
-            follower = tags[at + 1] if at + 1 < len(tags) else tag
-            if not tag.closes and follower.name == "language" and follower.closes:
-                continue
-        elif tag.name:
+    for tag in _tags(text, _SUMMARY_TAG):
+        if tag.name not in ("", "language"):
             topics.append(_Topic(tag.label))
         topics[-1].texts.append(tag.text)
     return joined(labelled(child(topic.label), child(" ".join(topic.texts).strip())) for topic in topics)
 
 
 def _episode(tags: list[_Tag], child: Child) -> str:
-    """Read the tags of an episode or a reflection as the fields of one object; turns count when nothing precedes."""
+    """Read the tags of an episode or a reflection as the fields of one object."""
     fields: dict[str, Json] = {}
     rest: list[str] = []
+    turns: list[str] = []
     in_turns = False
     for tag in tags:
-        text = tag.text.strip()
         if tag.name in ("turn", "turns"):
             in_turns = bool(fields) and not tag.closes
-        if not text or in_turns:
+        if not tag.text.strip():
             continue
-        if not tag.closes and tag.name in _EPISODE_TAGS and tag.name not in fields:
-            fields[tag.name] = text
-        elif tag.closes or tag.name not in _SILENT_TAGS:
-            rest.append(text)
-    return joined([child({name: text for name, text in fields.items() if name not in _SILENT_TAGS}), *map(child, rest)])
+        if in_turns:
+            turns.append(tag.text)
+        elif not tag.closes and tag.name in _FIELD_TAGS and tag.name not in fields:
+            fields[tag.name] = tag.text
+        else:
+            rest.append(tag.text)
+    return joined([child(fields), *map(child, rest)]) or joined(map(child, turns))
 
 
-def _tags(text: str, pattern: re.Pattern[str]) -> Iterator[_Tag]:
-    """Yield the known tags in order; a tag reaches at most to the next known one, so this is linear."""
+def _tags(text: str, pattern: re.Pattern[str]) -> list[_Tag]:
+    """Return the known tags in order; a tag reaches at most to the next known one, so this is linear.
+
+    What a silent tag holds is left out, if the tag closes at once: else it may hold the whole summary.
+    """
     found = list(pattern.finditer(text))
-    yield _Tag("", False, "", _decoded(text[: found[0].start()] if found else text))
+    tags = [_Tag("", False, "", _decoded(text[: found[0].start()] if found else text))]
     for at, match in enumerate(found):
-        until = found[at + 1].start() if at + 1 < len(found) else len(text)
-        attributes, inner = _split(text[match.end() : until])
-        label = "" if match[1] else _decoded(_label(attributes))
-        yield _Tag(match[2].casefold(), bool(match[1]), label, _decoded(inner))
+        name, closes = match[2].casefold(), bool(match[1])
+        after = found[at + 1] if at + 1 < len(found) else None
+        attributes, inner = _split(text[match.end() : after.start() if after else len(text)])
+        if name in _SILENT_TAGS and not closes and after and after[1] and after[2].casefold() == name:
+            inner = ""
+        tags.append(_Tag(name, closes, "" if closes else _decoded(_label(attributes)), _decoded(inner)))
+    return tags
 
 
 def _split(rest: str) -> tuple[str, str]:

@@ -1,0 +1,1 @@
+"""How the embedded decision model's data files are made; not part of the wheel."""

@@ -1,0 +1,89 @@
+"""Can the English-only model read this text? A count of very frequent words, no model.
+
+It errs towards yes: names, dishes, code, numbers and one-word messages are readable, and so is foreign
+text quoted within an English request. What is clearly written in another language is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .language_words import ENGLISH, FOREIGN, WEAK
+
+LATIN_SHARE = 0.8
+"""Least share of Latin letters among a readable text's letters, 0..1."""
+_READ_CHARACTERS = 4000
+"""What is looked at of a long text; the encoder reads about a quarter of it."""
+_ENOUGH = 1.5
+"""Least foreign evidence, in words: a lone "merci" is no reason to doubt."""
+_A_SENTENCE = 3
+"""Words from which on English without one of its frequent words is rare: any foreign evidence then decides."""
+_ACCENTED = 0.5
+"""What a lower-case word with an accent or a foreign letter counts, in words; a name (capitalised) counts nothing."""
+
+_URLS = re.compile(r"https?://\S+|\S+@\S+|`[^`]*`")
+_QUOTED = re.compile(
+    r"(?<!\w)(?:'[^'\n]{2,}'|\"[^\"\n]{2,}\"|“[^”\n]{2,}”|‘[^’\n]{2,}’|«[^»\n]{2,}»|„[^“”\n]{2,}[“”])(?!\w)"
+)
+_ELISIONS = re.compile(
+    r"(?<!\w)(?!c'mon|d'(?:you|ya)\b|s'pose)(?:[cdjlmnst]|qu|dell|dall|nell|all|sull|un|dov)'(?=[^\W\d_]{2})",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"[^\W\d_]+")
+
+
+def readable(text: str) -> bool:
+    """Tell whether the text is English, or too little to say that it is not.
+
+    Args:
+        text: A message, a record or a description; any length, empty included.
+
+    Returns:
+        False when under 80 % of its letters are Latin, or its frequent words are another language's.
+    """
+    text = text[:_READ_CHARACTERS]
+    letters = [character for character in text if character.isalpha()]
+    latin = sum(map(_is_latin, letters))
+    if latin < LATIN_SHARE * len(letters):
+        return False
+    text = _URLS.sub(" ", text)
+    unquoted = _QUOTED.sub(" ", text)
+    if _english(_words(unquoted)) >= 1:
+        text = unquoted
+    words = _words(text)
+    marks = text.count("¿") + text.count("¡") + 0.5 * len(_ELISIONS.findall(text.replace("’", "'")))
+    foreign = _foreign(words) + marks
+    english = _english(words)
+    if english == 0 and len(words) >= _A_SENTENCE and foreign > 0:
+        return False
+    return foreign < _ENOUGH or foreign <= english
+
+
+def _is_latin(letter: str) -> bool:
+    code = ord(letter)
+    return code < 0x250 or 0x1E00 <= code < 0x1F00 or 0xFB00 <= code < 0xFB07 or 0xFF21 <= code < 0xFF5B  # noqa: PLR2004
+
+
+def _words(text: str) -> list[str]:
+    """Return the words that count: not names, which are capitalised within a text that is not all capitals."""
+    words = _WORDS.findall(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    if text.isupper():
+        return [word.lower() for word in words]
+    return [word.lower() for at, word in enumerate(words) if at == 0 or not word[0].isupper() or word == "I"]
+
+
+def _english(words: Iterable[str]) -> float:
+    return sum(0.5 if word in _SHARED else 1.0 for word in words if word in ENGLISH)
+
+
+def _foreign(words: list[str]) -> float:
+    """Return the evidence for the foreign language that explains most of the words."""
+    accented = _ACCENTED * sum(not word.isascii() for word in words)
+    return accented + max(
+        sum(0.5 if word in ENGLISH or word in WEAK else 1.0 for word in words if word in table)
+        for table in FOREIGN.values()
+    )
+
+
+_SHARED = frozenset(word for word in ENGLISH if any(word in table for table in FOREIGN.values()))

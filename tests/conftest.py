@@ -1,0 +1,31 @@
+"""For every test: no AWS settings of the developer's, no failures that an earlier test has logged."""
+
+import os
+from importlib.metadata import version
+
+import pytest
+
+from strands_gated_memory.reporting.log import reset_failure_log
+
+
+def pytest_report_header():
+    """Say which SDKs the promises were checked against."""
+    return ", ".join(f"{name} {version(name)}" for name in ("bedrock-agentcore", "strands-agents", "boto3", "moto"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_aws_settings(tmp_path_factory):
+    # Once per session, not per test: an emulation that a module shares keeps its credentials here.
+    nowhere = tmp_path_factory.mktemp("aws")
+    with pytest.MonkeyPatch.context() as environment:
+        for name in [name for name in os.environ if name.startswith("AWS_") or name == "MOTO_ACCOUNT_ID"]:
+            environment.delenv(name)
+        environment.setenv("AWS_CONFIG_FILE", str(nowhere / "config"))
+        environment.setenv("AWS_SHARED_CREDENTIALS_FILE", str(nowhere / "credentials"))
+        environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _no_failures_logged_before():
+    reset_failure_log()

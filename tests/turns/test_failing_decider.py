@@ -1,0 +1,283 @@
+"""A decision model that fails costs nothing but the decision: memory is recalled, and the failure is told."""
+
+import logging
+import math
+import time
+
+import pytest
+from turn_builders import (
+    FACTS,
+    PREFERENCES,
+    Asked,
+    blocks_per_call,
+    broken,
+    judging,
+    last_block,
+    no,
+    probabilities,
+    yes,
+)
+
+from strands_gated_memory import NoAnswer, Thresholds
+
+NAMESPACES = (FACTS, PREFERENCES)
+
+
+def noul(value):
+    return {"type": "noul", "noul": value}
+
+
+def answering(value):
+    """Return a decision function whose every answer is `value`."""
+    return lambda state, questions: dict.fromkeys(questions, value)
+
+
+def remember_some(bench):
+    bench.remember("Likes tea", "Has a cat called Mokka", "Works at night")
+    return bench.remember('{"preference": "Window seat", "context": "Travel"}', "likes TEA.", namespace=PREFERENCES)
+
+
+def warnings_in(caplog):
+    return [r for r in caplog.records if r.levelno >= logging.WARNING and r.name.startswith("strands_gated_memory")]
+
+
+def test_a_decider_that_always_fails_changes_nothing_but_the_counters(bench, caplog):
+    """Eight turns: the records of `decider=None`, no open or closed gate, a shouting first line, two WARNINGs."""
+    remember_some(bench)
+    managers = {
+        name: bench.manager(decider=decider, namespaces=NAMESPACES, session_id=name)
+        for name, decider in (("broken", broken), ("none", None))
+    }
+    injected = {}
+    for name, manager in managers.items():
+        agent = bench.agent(manager)
+        injected[name] = []
+        for number in range(8):
+            agent(f"What do I drink? {number}")
+            injected[name].append(manager.last_recall.records)
+        assert blocks_per_call(agent) == [1] * 8
+
+    stats = managers["broken"].stats
+    assert injected["broken"] == injected["none"]
+    assert len(injected["none"][0]) == 4
+    assert (stats.as_dict()["gate"]["open"], stats.as_dict()["gate"]["closed"]) == (0, 0)
+    assert stats.as_dict()["gate"]["failed"] == 8
+    first = str(stats).splitlines()[0]
+    assert first == "!! decider errors  16  (failed open: results below reflect UNGATED behaviour)"
+    stages = [record.getMessage().split(",")[0] for record in warnings_in(caplog)]
+    assert stages == ["stage=<gate>", "stage=<validator>"]
+    assert all("no model here" in record.getMessage() for record in warnings_in(caplog))
+    assert "!!" not in str(managers["none"].stats)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        pytest.param(None, "missing", id="none"),
+        pytest.param(noul(math.nan), "invalid", id="nan"),
+        pytest.param(noul(math.inf), "invalid", id="infinite"),
+        pytest.param(noul(-0.1), "invalid", id="below 0"),
+        pytest.param(noul(1.5), "invalid", id="above 1"),
+        pytest.param(noul("0.9"), "invalid", id="text"),
+        pytest.param(noul(True), "invalid", id="boolean"),
+        pytest.param(noul(None), "invalid", id="null"),
+        pytest.param({"type": "noul"}, "invalid", id="no value"),
+        pytest.param({"type": "choice", "choice": "yes", "probabilities": {"yes": 1.0}}, "invalid", id="wrong type"),
+        pytest.param({}, "invalid", id="empty"),
+        pytest.param(0.9, "invalid", id="bare number"),
+        pytest.param("yes", "invalid", id="word"),
+        pytest.param([0.9], "invalid", id="list"),
+        pytest.param({"type": "refusal", "reason": "no"}, "refused", id="refused"),
+    ],
+)
+def test_an_unusable_answer_keeps_its_record_and_is_counted(bench, answer, kind):
+    """Gate, namespaces and records: everything is searched and kept, each answer counted by its kind."""
+    bench.remember("Likes tea")
+    manager = bench.manager(decider=answering(answer), namespaces=NAMESPACES)
+    agent = bench.agent(manager)
+
+    agent("What do I drink?")
+
+    assert last_block(agent) == ["Likes tea"]
+    assert len(bench.searches()) == 2
+    assert manager.stats.as_dict()["decider_errors_by_kind"] == {kind: 4}
+    assert manager.stats.as_dict()["gate"]["failed"] == 1
+    assert str(manager.stats).startswith("!! decider errors  4")
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        pytest.param(None, "bad_answer", id="none"),
+        pytest.param([noul(0.0)], "bad_answer", id="list"),
+        pytest.param("no", "bad_answer", id="text"),
+        pytest.param(0.0, "bad_answer", id="number"),
+    ],
+)
+def test_a_reply_that_is_no_mapping_fails_the_request(bench, reply, kind):
+    """Gate and validator both fail open, one error each."""
+    bench.remember("Likes tea")
+    manager = bench.manager(decider=lambda state, questions: reply)
+    agent = bench.agent(manager)
+
+    agent("What do I drink?")
+
+    assert last_block(agent) == ["Likes tea"]
+    assert manager.stats.as_dict()["decider_errors_by_kind"] == {kind: 2}
+
+
+def test_one_missing_answer_costs_only_its_own_record(bench):
+    """A reply that lacks one record's id keeps that record and follows the other answers."""
+    bench.remember("Likes tea", "Has a cat", "Works at night")
+
+    def decide(state, questions):
+        if "gate" in questions:
+            return yes(state, questions)
+        return {
+            name: noul(0.9 if "tea" in question["instructions"] else 0.01)
+            for name, question in questions.items()
+            if "cat" not in question["instructions"]
+        }
+
+    manager = bench.manager(decider=decide)
+    agent = bench.agent(manager)
+    agent("What do I drink?")
+
+    assert last_block(agent) == ["Likes tea", "Has a cat"]
+    assert manager.stats.as_dict()["records_dropped"] == {"below_threshold": 1}
+    assert manager.stats.as_dict()["decider_errors_by_kind"] == {"missing": 1}
+
+
+def test_answers_that_nobody_asked_for_are_ignored(bench):
+    """Extra ids change nothing and are no error."""
+    bench.remember("Likes tea")
+
+    def decide(state, questions):
+        return {**yes(state, questions), "extra": noul(0.0), "record_99": noul(math.nan), 7: None}
+
+    manager = bench.manager(decider=decide)
+    agent = bench.agent(manager)
+    agent("What do I drink?")
+
+    assert last_block(agent) == ["Likes tea"]
+    assert manager.stats.decider_errors == 0
+
+
+@pytest.mark.parametrize("slow", ["gate", "validator", "both"])
+def test_a_slow_decider_costs_its_share_of_the_deadline(bench, slow):
+    """The turn goes on within `deadline_s`, with the memory, and the timeout is counted."""
+    bench.remember("Likes tea")
+
+    def decide(state, questions):
+        stage = "gate" if "gate" in questions else "validator"
+        if slow in (stage, "both"):
+            time.sleep(1.5)
+        return yes(state, questions)
+
+    manager = bench.manager(decider=decide, policy={"deadline_s": 0.5})
+    agent = bench.agent(manager)
+    started = time.monotonic()
+    agent("What do I drink?")
+
+    assert time.monotonic() - started < 1.0
+    assert manager.last_recall.trace.seconds < 0.6
+    assert last_block(agent) == ["Likes tea"]
+    assert manager.stats.as_dict()["decider_errors_by_kind"] == {"timeout": 2 if slow == "both" else 1}
+
+
+def test_a_late_answer_never_touches_a_later_turn(bench):
+    """What a slow first request answers, after its time, is not the second turn's decision."""
+    bench.remember("Likes tea")
+
+    def decide(state, questions):
+        if state["message"] == "slow" and "gate" in questions:
+            time.sleep(0.4)
+            return no(state, questions)
+        return yes(state, questions)
+
+    manager = bench.manager(decider=decide, policy={"deadline_s": 0.3})
+    agent = bench.agent(manager)
+    agent("slow")
+    agent("What do I drink?")
+    time.sleep(0.3)
+    agent("And now?")
+
+    assert blocks_per_call(agent) == [1, 1, 1]
+    gate = manager.stats.as_dict()["gate"]
+    assert (gate["open"], gate["closed"], gate["failed"]) == (2, 0, 1)
+
+
+def test_a_working_decider_gates_routes_and_validates(bench):
+    """The other side of failing open: a closed gate searches nothing, a namespace or record below is left out."""
+    remember_some(bench)
+    closed = bench.manager(decider=no, namespaces=NAMESPACES, session_id="closed")
+    bench.agent(closed)("Thanks!")
+    assert bench.searches() == []
+    assert closed.stats.as_dict()["gate"]["closed"] == 1
+
+    routed = bench.manager(decider=probabilities(0.9, namespace_0=0.01), namespaces=NAMESPACES, session_id="routed")
+    bench.agent(routed)("Where do I sit?")
+    assert [call.namespace_path for call in bench.searches()] == [f"/preferences/{bench.actor}/"]
+
+    judged = bench.manager(decider=judging(Mokka=0.95, tea=0.6, night=0.01), session_id="judged")
+    agent = bench.agent(judged)
+    agent("Who is at home?")
+    assert last_block(agent) == ["Has a cat called Mokka", "Likes tea"]
+
+
+def test_a_decider_is_asked_twice_a_turn_at_most(bench):
+    """Gate and router share a request, and so do all records."""
+    remember_some(bench)
+    asked = Asked()
+
+    bench.agent(bench.manager(decider=asked, namespaces=NAMESPACES))("What do I drink?")
+
+    assert [sorted(questions) for questions in asked.questions] == [
+        ["gate", "namespace_0", "namespace_1"],
+        ["record_0", "record_1", "record_2", "record_3"],
+    ]
+
+
+def test_an_abstention_opens_the_gate_and_is_no_failure(bench, caplog):
+    """A model that says it cannot read the turn: everything is recalled, counted apart, and nothing shouts."""
+
+    class Abstaining:
+        def decide(self, state, questions):
+            return dict.fromkeys(questions, NoAnswer("abstained"))
+
+    bench.remember("Likes tea")
+    manager = bench.manager(decider=Abstaining())
+    agent = bench.agent(manager)
+    agent("Quid bibo?")
+
+    counts = manager.stats.as_dict()
+    assert last_block(agent) == ["Likes tea"]
+    assert (counts["gate"]["abstained"], counts["decider_abstentions"], counts["decider_errors"]) == (1, 2, 0)
+    assert "!!" not in str(manager.stats)
+    assert warnings_in(caplog) == []
+
+
+def test_a_decider_brings_its_deadline_its_thresholds_and_a_warm_up_that_may_fail(bench):
+    """All three are used where the policy sets none; a warm-up that raises is found out at the first decision."""
+
+    class Own:
+        deadline_s = 0.4
+        thresholds = Thresholds(gate=0.95, router=0.95, validator=0.95)
+
+        def warm(self):
+            raise OSError("no weights")
+
+        def decide(self, state, questions):
+            if "hang" in state["message"]:
+                time.sleep(1.0)
+            return yes(state, questions)
+
+    bench.remember("Likes tea")
+    manager = bench.manager(decider=Own())
+    bench.agent(manager)("What do I drink?")
+    assert manager.stats.as_dict()["gate"]["closed"] == 1
+
+    manager = bench.manager(decider=Own(), policy={"gate": {"threshold": 0.5}}, session_id="session-2")
+    bench.agent(manager)("hang")
+    assert manager.last_recall.trace.seconds < 0.6
+    assert manager.stats.as_dict()["gate"]["failed"] == 1

@@ -1,0 +1,252 @@
+"""What people and machines are told: counters, log lines, callbacks; never the memory itself."""
+
+import json
+import logging
+
+import pytest
+from strands.types.exceptions import SessionException
+from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, judging, last_block, no, yes
+
+from strands_gated_memory import Recall, RecallStats, TurnTrace
+
+MARKER = "xyzzymarker"
+LOGGER = "strands_gated_memory"
+
+
+def stats_logged(caplog):
+    return [record for record in caplog.records if record.levelno == logging.INFO and record.name == LOGGER]
+
+
+def warned(caplog):
+    return [record for record in caplog.records if record.levelno == logging.WARNING and record.name == LOGGER]
+
+
+def test_the_counters_of_a_turn(bench):
+    """Every figure of an open and a closed turn, by hand."""
+    bench.remember("Likes tea", "Has a cat").remember("Window seat", namespace=PREFERENCES)
+
+    def decide(state, questions):
+        return (no if state["message"] == "Thanks!" else judging(tea=0.9, cat=0.01, Window=0.8))(state, questions)
+
+    manager = bench.manager(decider=decide, namespaces=(FACTS, PREFERENCES))
+    agent = bench.agent(manager)
+    agent("What do I drink?")
+    agent("Thanks!")
+
+    block = "<user_context>\nLikes tea\nWindow seat\n</user_context>"
+    counts = manager.stats.as_dict()
+    assert counts["turns"] == 2
+    assert counts["gate"] == {"open": 1, "closed": 1, "failed": 0, "abstained": 0, "ungated": 0, "disabled": 0}
+    assert (counts["retrievals"], counts["stock_retrievals"]) == (1, 2)
+    assert (counts["lookups"], counts["stock_lookups"]) == (2, 4)
+    assert (counts["records_returned"], counts["records_injected"]) == (3, 2)
+    assert counts["records_dropped"] == {"below_threshold": 1}
+    assert (counts["context_characters"], counts["context_tokens"]) == (len(block), -(-len(block) // 4))
+    assert (counts["decider_calls"], counts["decider_questions"]) == (3, 9)
+    assert counts["decider_errors"] == counts["retrieval_errors"] == counts["turn_failures"] == 0
+    assert counts["decider_ms"] > 0
+    assert counts["retrieval_ms"] > 0
+    json.dumps(counts)
+
+
+def test_the_counters_as_text_are_aligned(bench):
+    """A block of rows whose numbers stand under each other, and one line of key=value pairs."""
+    manager = bench.manager(decider=no)
+    bench.agent(manager)("Thanks!")
+
+    rows = str(manager.stats).splitlines()
+    assert rows[0].split() == ["turns", "1"]
+    assert "gate decisions" in rows[1]
+    assert "(open 0, closed 1, failed 0)" in rows[1]
+    assert "(baseline would be 1, saved 1)" in rows[2]
+    width = rows[0].index("1")
+    assert all(row[width].isdigit() and row[width - 1] == " " for row in rows[:2])
+    assert "turns=1" in manager.stats.line()
+    assert "\n" not in manager.stats.line()
+
+
+def test_managers_may_share_their_counters(bench):
+    """A server that builds a manager per request counts all of them in one place."""
+    stats = RecallStats()
+    for number in range(3):
+        bench.agent(bench.manager(decider=no, stats=stats, session_id=f"s{number}"))("Thanks!")
+
+    assert stats.turns == 3
+    assert stats.as_dict()["gate"]["closed"] == 3
+
+
+def test_a_recall_is_handed_to_on_recall(bench):
+    """After it was counted, once per turn, the same value as `last_recall`."""
+    bench.remember("Likes tea")
+    seen = []
+    manager = bench.manager(decider=yes, on_recall=lambda recall: seen.append((recall, manager.stats.turns)))
+    bench.agent(manager)("What do I drink?")
+
+    assert seen == [(manager.last_recall, 1)]
+    assert [record.text for record in seen[0][0].records] == ["Likes tea"]
+
+
+def test_what_on_recall_raises_is_logged_not_raised(bench, caplog):
+    """The turn goes on with its block, and the failure is no failure of the recall."""
+    bench.remember("Likes tea")
+
+    def fail(recall):
+        raise KeyError(MARKER)
+
+    manager = bench.manager(decider=yes, on_recall=fail)
+    agent = bench.agent(manager)
+    agent("What do I drink?")
+
+    assert blocks_per_call(agent) == [1]
+    assert "on_recall raised" in caplog.text
+    assert "KeyError" in caplog.text
+    assert MARKER not in caplog.text
+    assert manager.stats.as_dict()["turn_failures"] == 0
+
+
+def test_an_unexpected_failure_costs_the_turn_its_memory_only(bench, caplog):
+    """A token counter of the user's that raises: no block, counted, shouted, and the agent answers."""
+    bench.remember("Likes tea")
+
+    def fail(text):
+        raise ZeroDivisionError
+
+    manager = bench.manager(decider=yes, policy={"select": {"token_counter": fail}})
+    agent = bench.agent(manager)
+
+    assert str(agent("What do I drink?")).strip() == "Fine."
+
+    assert blocks_per_call(agent) == [0]
+    assert manager.stats.as_dict()["turn_failures"] == 1
+    assert str(manager.stats).startswith("!! turn failures  1")
+    assert "stage=<turn>, reason=<ZeroDivisionError>" in caplog.text
+
+
+def test_failures_are_logged_at_the_1st_10th_and_100th(bench, caplog):
+    """Per stage and kind, in the whole process, whoever the manager."""
+    bench.core.fail("RetrieveMemoryRecords", "ThrottledException")
+    managers = [bench.manager(session_id=f"s{number}") for number in range(2)]
+    agents = [bench.agent(manager) for manager in managers]
+    for number in range(12):
+        agents[number % 2]("What do I drink?")
+
+    counts = [record.getMessage().split("count=<")[1].split(">")[0] for record in warned(caplog)]
+    assert counts == ["1", "10"]
+    assert "Throttled" in warned(caplog)[0].getMessage()
+
+
+@pytest.mark.parametrize("way", ["close", "with", "both"])
+def test_closing_logs_the_counters_once(bench, caplog, way):
+    """close() and the end of a with-block, which does not call it, each log; the second of both has nothing new."""
+    caplog.set_level(logging.INFO, logger=LOGGER)
+    manager = bench.manager(decider=no)
+    bench.agent(manager)("Thanks!")
+    if way in ("with", "both"):
+        with manager:
+            pass
+    if way in ("close", "both"):
+        manager.close()
+
+    (record,) = stats_logged(caplog)
+    assert "gate decisions" in record.getMessage()
+
+
+@pytest.mark.parametrize("way", ["close", "with"])
+def test_a_flush_that_fails_raises_as_the_parents_does_and_the_counters_are_logged(bench, caplog, way):
+    """Losing messages is the parent's to report; what is known of the recalls is not lost with them."""
+    caplog.set_level(logging.INFO, logger=LOGGER)
+    manager = bench.manager(decider=no, batch_size=50)
+    bench.agent(manager)
+    manager.stats.add(Recall((), None, (), TurnTrace(None)))
+    bench.core.fail("CreateEvent", "AccessDeniedException")
+
+    def end():
+        if way == "close":
+            return manager.close()
+        with manager:
+            return None
+
+    with pytest.raises(SessionException, match="Failed to flush"):
+        end()
+
+    assert len(stats_logged(caplog)) == 1
+
+
+@pytest.mark.parametrize(
+    ("style", "starts"), [("block", "recall counters\n"), ("line", "turns=1 "), ("json", '{"turns": 1'), ("off", None)]
+)
+def test_the_counters_are_logged_in_the_chosen_style(bench, caplog, style, starts):
+    """`stats_log` is block, line, json or off."""
+    caplog.set_level(logging.INFO, logger=LOGGER)
+    with bench.manager(decider=no, policy={"stats_log": style}) as manager:
+        bench.agent(manager)("Thanks!")
+
+    logged = [record.getMessage() for record in stats_logged(caplog)]
+    assert len(logged) == (0 if starts is None else 1)
+    assert all(message.startswith(starts) for message in logged)
+
+
+def test_the_counters_are_logged_every_so_many_turns_and_at_the_first_failure(bench, caplog):
+    """`stats_every` turns, and once when the first failure comes."""
+    caplog.set_level(logging.INFO, logger=LOGGER)
+    manager = bench.manager(decider=broken, policy={"stats_every": 3})
+    agent = bench.agent(manager)
+    lengths = []
+    for _ in range(6):
+        agent("What do I drink?")
+        lengths.append(len(stats_logged(caplog)))
+
+    assert lengths == [1, 1, 2, 2, 2, 3]
+    assert "!! decider errors" in stats_logged(caplog)[0].getMessage()
+
+
+def test_neither_memory_nor_messages_are_logged_above_debug(bench, caplog):
+    """Open, closed, failing, malformed, closing: the marker words are in no record of any logger of ours."""
+    caplog.set_level(logging.DEBUG)
+    bench.remember(f"Likes {MARKER} tea", "{}").plant(text=f"Bobby {MARKER}", namespaces=["/facts/bobby/"])
+    bench.plant(content={"text": 5}, memoryRecordId=MARKER)
+    said = f"What do I drink, {MARKER}?"
+    for number, decider in enumerate((yes, no, broken, None, lambda state, questions: {"gate": state})):
+        with bench.manager(decider=decider, session_id=f"s{number}") as manager:
+            agent = bench.agent(manager)
+            agent(said)
+            bench.core.fail("RetrieveMemoryRecords", "ServiceException", times=1)
+            agent(said)
+            bench.core.clear_faults()
+    assert MARKER in str(agent.model.calls)
+
+    loud = [r for r in caplog.records if r.levelno > logging.DEBUG and r.name.startswith(LOGGER)]
+    assert loud != []
+    assert all(MARKER not in record.getMessage() for record in loud)
+    assert all(MARKER not in str(record.exc_info) for record in loud)
+    assert MARKER not in str(manager.stats)
+    assert MARKER not in repr(manager.stats)
+
+
+def test_an_empty_retrieval_config_is_said(bench, caplog):
+    """A configuration that can never recall warns at construction; None asks for no recall and does not."""
+    bench.manager(namespaces={})
+    assert "retrieval_config is empty" in caplog.text
+    caplog.clear()
+
+    manager = bench.manager(namespaces=(), retrieval_config=None)
+    agent = bench.agent(manager)
+    agent("What do I drink?")
+
+    assert warned(caplog) == []
+    assert last_block(agent) == []
+    assert manager.stats.turns == 0
+
+
+def test_an_error_that_quotes_the_turn_is_logged_without_its_message(bench, caplog):
+    """A decision model's error message may hold what it was asked; the log gets its class alone."""
+
+    def quoting(state, questions):
+        raise ValueError(f"cannot judge {state['message']!r} with {next(iter(questions.values()))}")
+
+    bench.remember(f"The user's {MARKER} is green.")
+    bench.agent(bench.manager(decider=quoting))(f"Tell me about the {MARKER}, please")
+
+    assert len(warned(caplog)) == 2
+    assert "ValueError" in caplog.text
+    assert MARKER not in "".join(record.getMessage() for record in warned(caplog))
