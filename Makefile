@@ -1,17 +1,23 @@
 # make demo   set up and run the demo (stock beside gated, offline)
 # make test   set up and run the tests
+# make test-strands-decider   the tests that need torch and strands-decider (1.2 GB), after installing both
 # make lint   ruff and mypy
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Installed before strands-decider. Where the package index serves GPU builds, name a CPU build here.
+TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-strands-decider lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/strands-gated-memory demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+test-strands-decider: $(VENV)/.strands-decider
+	$(BIN)/python -m pytest -m strands_decider
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
@@ -30,6 +36,11 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml
 $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.strands-decider: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,strands-decider]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist

@@ -1,4 +1,4 @@
-"""The command line: `strands-gated-memory demo`."""
+"""The command line: `strands-gated-memory demo`, `check` and `ask`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,74 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .errors import ConfigurationError
+from .core.questions import Decider
+from .deciders.resolve import resolve_decider
+from .errors import ConfigurationError, StageError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, or 2 with one line on stderr when the input is wrong."""
+    """Run a command and return its exit status.
+
+    0; 1 when `check` or `ask` got no answer; 2 with one line on stderr when the input is wrong.
+    """
     parser = argparse.ArgumentParser(prog="strands-gated-memory", description="Gated memory for Strands agents.")
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="one conversation, stock beside gated, offline")
     demo.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     demo.add_argument("--persona", type=Path, metavar="FILE", help="records and conversation; default: the shipped one")
+    check = commands.add_parser("check", help="is a decider there, how fast is it, does it tell yes from no")
+    ask = commands.add_parser("ask", help="show a decider's decisions for one message")
+    for command in (check, ask):
+        command.add_argument("spec", help='a decider, such as embedded, jev, http://127.0.0.1:8000; "a,b" falls back')
+    ask.add_argument("message", help="what a user might say")
+    ask.add_argument("--record", action="append", default=[], metavar="TEXT", help="a record to judge; repeatable")
+    ask.add_argument(
+        "--namespace", action="append", metavar="PATH", help="a namespace to route to; default: preferences and facts"
+    )
     options = parser.parse_args(arguments)
     try:
+        if options.command == "check":
+            return _check(options.spec)
+        if options.command == "ask":
+            return _ask(options.spec, options.message, options.namespace or _NAMESPACES, options.record)
         return _demo(options.persona, as_json=options.json)
     except ConfigurationError as error:
         print(f"strands-gated-memory: {error}", file=sys.stderr)
         return 2
+
+
+_NAMESPACES = ("/preferences/{actorId}/", "/facts/{actorId}/")
+
+
+def _check(spec: str) -> int:
+    from .deciders.check import check, lines
+
+    report = check(_resolved(spec))
+    print("\n".join(lines(report, spec)))
+    return 0 if report.available else 1
+
+
+def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[str]) -> int:
+    from .deciders.check import decisions
+
+    decider = _resolved(spec)
+    warm = getattr(decider, "warm", None)
+    try:
+        if callable(warm):
+            warm()
+    except StageError as error:
+        print(f"strands-gated-memory: {error}", file=sys.stderr)
+        return 1
+    found = decisions(decider, message, namespaces, records)
+    print("\n".join(found))
+    return 1 if found[0].startswith("gate failed") else 0
+
+
+def _resolved(spec: str) -> Decider:
+    parts = [part.strip() for part in spec.split(",")]
+    decider = resolve_decider(parts if len(parts) > 1 else spec)
+    assert decider is not None
+    return decider
 
 
 def _demo(path: Path | None, *, as_json: bool) -> int:

@@ -6,6 +6,11 @@ GatedMemoryError
     ├── DeciderError
     │   ├── DeciderTimeout      no answer within the deadline
     │   ├── DeciderUnavailable  cannot be reached, or all workers are busy
+    │   ├── DeciderThrottled    429: over the model's request rate
+    │   ├── DeciderDenied       401 and 403: no key, or not this one
+    │   ├── DeciderNotFound     404: a wrong address, endpoint or model
+    │   ├── DeciderRejected     400 and 422: the model refused the request
+    │   │   └── PromptTooLong   … because it does not fit its window
     │   └── BadAnswer           answered, but not with a mapping of answers
     └── RetrievalError
         ├── Throttled           429: over the account's request rate
@@ -40,7 +45,16 @@ class StageError(GatedMemoryError):
 
 
 class DeciderError(StageError):
-    """The decision model gave no usable answer."""
+    """The decision model gave no usable answer.
+
+    Args:
+        message: What happened; never a key, never a user's text.
+        retry_after_s: After how many seconds another attempt makes sense; None: not at all.
+    """
+
+    def __init__(self, message: str = "", *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class DeciderTimeout(DeciderError):
@@ -53,6 +67,36 @@ class DeciderUnavailable(DeciderError):
     """The decision model cannot be reached, or every worker waits for one that hangs."""
 
     kind = "unavailable"
+
+
+class DeciderThrottled(DeciderError):
+    """The decision model's rate of requests was exceeded (429)."""
+
+    kind = "throttled"
+
+
+class DeciderDenied(DeciderError):
+    """The decision model refuses the key or the credentials (401, 403)."""
+
+    kind = "access_denied"
+
+
+class DeciderNotFound(DeciderError):
+    """There is no such address, endpoint or model (404)."""
+
+    kind = "not_found"
+
+
+class DeciderRejected(DeciderError):
+    """The decision model refused the request as invalid (400, 422)."""
+
+    kind = "rejected"
+
+
+class PromptTooLong(DeciderRejected):
+    """The state and a question together do not fit the model's window."""
+
+    kind = "too_long"
 
 
 class BadAnswer(DeciderError):

@@ -31,6 +31,7 @@ from .core.policy import RecallPolicy
 from .core.questions import Decider
 from .core.turn import ask_text, find_ask, turn_of
 from .core.types import GateDecision, Recall, TurnTrace
+from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
 from .errors import ConfigurationError, error_kind
 from .injection.block_injector import BlockInjector, check_position
@@ -71,11 +72,13 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         boto_session: Session for every client; default a new one.
         boto_client_config: Configuration for every client. Searches use it too, with one attempt and
             `policy.retrieve.timeout_s` as read timeout.
-        decider: "embedded" (default), None for no decisions, a function in System One wire shape, or any
-            object with `decide(state, questions)`.
+        decider: "embedded" (default), None for no decisions, or anything else that `resolve_decider` takes: a
+            name such as "jev", the URL of a server, a function, a list to fall back along.
         policy: Thresholds, limits, deadlines, injection; default `RecallPolicy()`.
         converter: The parent's message converter.
         stats: Counters to add to; default new ones. One object may serve many managers.
+        decider_check: "warn" (default) asks a decider that talks to something one probe question, in a thread of
+            its own, and logs a failure; "raise" asks at construction and raises; "off" does not ask.
         on_recall: Called with every `Recall`, after it has been counted; what it raises is logged.
         **kwargs: Forwarded to the parent, which ignores names it does not know; those draw a warning here.
 
@@ -96,6 +99,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         converter: type[Any] | None = None,
         stats: RecallStats | None = None,
         on_recall: Callable[[Recall], None] | None = None,
+        decider_check: CheckMode = "warn",
         **kwargs: Any,
     ) -> None:
         _warn_about_unknown(kwargs)
@@ -118,7 +122,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             },
         )
         self._namespaces = tuple(searches)
-        self._agents: weakref.WeakKeyDictionary[Any, _AgentState] = weakref.WeakKeyDictionary()
+        self._agents: dict[int, tuple[weakref.ref[Any], _AgentState]] = {}
         self._agents_lock = threading.Lock()
         self._last_recall: Recall | None = None
         self._turns_logged = 0
@@ -139,7 +143,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             skip_own_summary=self._policy.retrieve.skip_own_summary,
         )
         self._searched_for = _whose(agentcore_memory_config)
-        _warm(self._pipeline.decider)
+        check_at_start(self._pipeline.decider, decider_check)
 
     @property
     def stats(self) -> RecallStats:
@@ -237,12 +241,13 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     def _follow_config(self) -> None:
         """Search for whom the configuration names now: the parent reads it on every turn, and so must this."""
-        if _whose(self.config) != self._searched_for:
-            self._searched_for = _whose(self.config)
-            self._retriever = self._retriever.moved_to(
-                self.config.memory_id, self.config.session_id, _searches(self.config, self._policy)
-            )
-            self._pipeline.forget_pinned()
+        whose = _whose(self.config)
+        if whose != self._searched_for:
+            self._pipeline.forget_pinned()  # first: whatever fails next, nobody sees another user's records
+            searches = _searches(self.config, self._policy)
+            self._retriever = self._retriever.moved_to(self.config.memory_id, self.config.session_id, searches)
+            self._namespaces = tuple(searches)
+            self._searched_for = whose
 
     def _end_turn(self, event: AfterInvocationEvent) -> None:
         state = self._state_of(event.agent)
@@ -255,12 +260,16 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         """Return what is kept for an agent, attaching the injector at first sight; None for a BidiAgent."""
         if not isinstance(agent, Agent):
             return None
+        key = id(agent)  # not the agent itself: a subclass with __eq__ cannot be hashed
         with self._agents_lock:
-            state = self._agents.get(agent)
-            if state is None:
-                state = self._agents[agent] = _AgentState(BlockInjector(self._policy.inject.position))
-                if self._policy.inject.mode == "turn":
-                    state.injector.attach(agent)
+            known = self._agents.get(key)
+            if known is not None and known[0]() is agent:
+                return known[1]
+            state = _AgentState(BlockInjector(self._policy.inject.position))
+            self._agents[key] = (weakref.ref(agent), state)
+            weakref.finalize(agent, self._agents.pop, key, None)
+            if self._policy.inject.mode == "turn":
+                state.injector.attach(agent)
         return state
 
     # Reporting
@@ -376,20 +385,6 @@ def _search_client(
             )
         ),
     )
-
-
-def _warm(decider: Decider | None) -> None:
-    """Load the decision model in a daemon thread, so that the first turn finds it ready."""
-    warm = getattr(decider, "warm", None)
-    if callable(warm):
-        threading.Thread(target=_quietly, args=(warm,), name="gated-memory-warm", daemon=True).start()
-
-
-def _quietly(call: Callable[[], Any]) -> None:
-    try:
-        call()
-    except Exception as error:  # the first decision will fail the same way, and be counted
-        logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", type(error).__name__)
 
 
 def _checked(value: Any, kind: type[Any], name: str) -> Any:

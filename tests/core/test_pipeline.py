@@ -486,3 +486,73 @@ def test_context_variables_of_the_caller_reach_decider_and_search():
     pipeline(decide).recall(TURN, [FACTS], lambda namespace: seen.append(request.get(None)) or [])
 
     assert seen == ["r-1", "r-1"]
+
+
+class Lazy(dict):
+    """A reply that does its worst when it is read."""
+
+    def __init__(self, act):
+        super().__init__()
+        self._act = act
+
+    def get(self, key, default=None):
+        return self._act()
+
+
+def exits():
+    raise SystemExit("not here")
+
+
+class Unprintable(Exception):
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+def unprintable(state, questions):
+    raise Unprintable
+
+
+def clears(state, questions):
+    questions.clear()
+    return {}
+
+
+@pytest.mark.parametrize(
+    "decide",
+    [
+        pytest.param(lambda s, q: Lazy(exits), id="exits when read"),
+        pytest.param(lambda s, q: Lazy(lambda: time.sleep(5)), id="slow when read"),
+        pytest.param(unprintable, id="an error without a repr"),
+        pytest.param(clears, id="clears the questions"),
+    ],
+)
+def test_a_hostile_decider_costs_the_decision_and_the_deadline_holds(decide):
+    class Mine:
+        def decide(self, state, questions):
+            return decide(state, questions)
+
+    started = time.monotonic()
+
+    recall = RecallPipeline(Mine(), RecallPolicy(deadline_s=0.4)).recall(TURN, [FACTS], searching([record()]))
+
+    assert time.monotonic() - started < 1.4
+    assert texts(recall) == ["The user likes tea."]
+    assert recall.trace.gate.outcome == "failed"
+
+
+def test_a_search_without_end_is_cut_at_a_thousand_records():
+    def search(namespace):
+        number = 0
+        while True:
+            number += 1
+            yield record(f"Fact {number}.", record_id=f"r{number}")
+
+    recall = pipeline(None, select={"max_records": 3}).recall(TURN, [FACTS], search)
+
+    assert len(recall.records) == 3
+    assert recall.trace.returned == 1000
+
+
+@pytest.mark.parametrize("score", [10**400, float("nan"), "high", None])
+def test_a_score_that_is_no_number_is_no_failure(score):
+    assert len(pipeline(None).recall(TURN, [FACTS], searching([record(score=score)])).records) == 1

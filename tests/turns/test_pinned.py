@@ -2,6 +2,7 @@
 
 import time
 
+from bedrock_agentcore.memory.integrations.strands.config import RetrievalConfig
 from turn_builders import FACTS, PREFERENCES, blocks_per_call, judging, last_block, no, probabilities
 
 from strands_gated_memory import RecallPolicy
@@ -128,3 +129,18 @@ def test_without_a_decider_pinned_namespaces_keep_their_place(bench):
 
     assert last_block(agent) == ["Likes tea", "Allergic to nuts"]
     assert (len(lists(bench)), len(bench.searches())) == (1, 1)
+
+
+def test_a_configuration_pointed_at_another_user_never_shows_the_first_ones_pinned_records(bench):
+    """Even when the change leaves a policy that no longer fits, nobody sees another user's memory."""
+    bench.remember("Mine alone.")
+    manager = bench.manager(decider=gate_closed, policy={"router": {"pinned": (FACTS,)}})
+    agent = bench.agent(manager)
+    agent("First")
+    manager.config.actor_id = f"{bench.actor}-other"
+    manager.config.retrieval_config = {PREFERENCES: RetrievalConfig(top_k=10)}
+    agent("Second")
+    agent("Third")
+
+    assert "Mine alone." in str(agent.model.calls[0])
+    assert not any("Mine alone." in str(call) for call in agent.model.calls[1:])

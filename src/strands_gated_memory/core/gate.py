@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
 from .questions import Answer, NoAnswer, probability_of
 from .settings import Probability, Settings
 from .types import GateOutcome
+from .wordings import GATE_CRITERIA, Wording, as_wording
 
 
 class GateSettings(Settings):
@@ -13,6 +18,10 @@ class GateSettings(Settings):
     threshold: Probability = 0.2
     """P(a lookup is worth making) from which on it is made, 0..1. Low, because a missed memory costs the
     user more than a lookup."""
+    question: Annotated[Wording, BeforeValidator(lambda value: as_wording(value, "gate.question", subject=False))] = (
+        GATE_CRITERIA
+    )
+    """What is asked: a `Wording`, or a noul `Question`. A threshold holds for one wording."""
 
 
 def read_gate(answer: Answer, threshold: float) -> tuple[GateOutcome, float | None]:

@@ -9,7 +9,9 @@ into a turn, and every failure is written into the trace.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,14 +31,14 @@ from ..errors import (
     error_kind,
 )
 from . import block as block_stage
+from . import budget, same_facts
 from . import gate as gate_stage
 from . import questions as q
 from . import router as router_stage
-from . import same_facts
 from . import select as select_stage
 from .policy import RecallPolicy
 from .render import render_record
-from .settings import Settings
+from .settings import MOST_SECONDS
 from .types import DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Stage, Turn, TurnTrace
 from .workers import DECISIONS, SEARCHES, PoolFull, WorkerPool
 
@@ -47,9 +49,10 @@ _VALIDATOR_RESERVE = 0.1
 """Share of the deadline that a search may not use, so that the validator still gets its turn."""
 
 _CAUSE_CHARACTERS = 300
-_SHORTEST_SECRET = 4
-_QUOTE_CHARACTERS = 16
-"""An error that shares so many characters in a row with the user's text quotes it."""
+_MOST_RECORDS = 1000
+"""Records of one search that are read; the service returns 100 at most."""
+_LONGEST_TEXT = 64_000
+"""Characters of a record that are read, four times what the service stores."""
 
 _T = TypeVar("_T")
 
@@ -105,8 +108,6 @@ class RecallPipeline:
         self.policy = policy or RecallPolicy()
         self._context_tag = context_tag
         self._strategies = dict(strategies or {})
-        self._thresholds = _thresholds(decider, self.policy)
-        self._deadline_s = _deadline(decider, self.policy)
         self._pinned = _PinnedCache(self.policy.router.pinned_ttl_s)
 
     def gate(self, turn: Turn, namespaces: Iterable[str]) -> GateDecision:
@@ -120,7 +121,7 @@ class RecallPipeline:
             A decision that holds every namespace given. Never raises: without an answer the gate opens
             and everything is searched.
         """
-        return self._gate(turn, tuple(namespaces), _Clock(self._deadline_s))[0]
+        return self._gate(turn, tuple(namespaces), _Clock(_deadline(self.decider, self.policy)))[0]
 
     def judge(self, turn: Turn, records: Sequence[Record]) -> list[Judgement]:
         """Decide, for each record, whether it belongs in the prompt.
@@ -133,7 +134,7 @@ class RecallPipeline:
             One judgement per record, in the order given. Never raises: a record without a valid answer
             is kept.
         """
-        return self._judge(turn, tuple(records), _Clock(self._deadline_s))[0]
+        return self._judge(turn, tuple(records), _Clock(_deadline(self.decider, self.policy)))[0]
 
     def recall(self, turn: Turn, namespaces: Iterable[str], search: Search) -> Recall:
         """Recall for one turn.
@@ -147,7 +148,7 @@ class RecallPipeline:
             What to inject, what was left out and why, and the trace. Never raises for anything that the
             decider or the search does.
         """
-        clock = _Clock(self._deadline_s)
+        clock = _Clock(_deadline(self.decider, self.policy))
         namespaces = tuple(namespaces)
         gate, gate_call = self._gate(turn, namespaces, clock)
         pinned = tuple(name for name in namespaces if name in self.policy.router.pinned)
@@ -180,21 +181,22 @@ class RecallPipeline:
         probabilities: dict[str, float | None] = dict.fromkeys(namespaces)
         if self.decider is None or not gated:
             return GateDecision(True, None, probabilities, gated, "ungated"), None
-        questions: dict[str, q.Question] = {q.GATE_ID: q.GATE}
+        gate, router = self.policy.gate.question, self.policy.router.question
+        questions: dict[str, q.Question] = {q.GATE_ID: gate.question()}
         asked: dict[str, str] = {}
         if len(gated) > 1:
             for position, name in enumerate(gated):
                 if description := self._describe(name):
                     asked[name] = f"namespace_{position}"
-                    questions[asked[name]] = q.namespace_question(description)
+                    questions[asked[name]] = router.question(description)
         # Half of the deadline at most goes to searching, so a decider that hangs does not cost the memory.
-        budget = clock.deadline_s - min(self.policy.retrieve.timeout_s, clock.deadline_s / 2)
-        answers, call = self._ask("gate", turn, questions, budget)
-        outcome, probability = gate_stage.read_gate(answers[q.GATE_ID], self._thresholds.gate)
-        probabilities.update({name: q.probability_of(answers[question_id]) for name, question_id in asked.items()})
+        budget_s = clock.deadline_s - min(self.policy.retrieve.timeout_s, clock.deadline_s / 2)
+        answers, call, thresholds = self._ask("gate", turn, questions, budget_s)
+        outcome, probability = gate_stage.read_gate(gate.read(answers[q.GATE_ID]), thresholds.gate)
+        probabilities.update({name: q.probability_of(router.read(answers[key])) for name, key in asked.items()})
         if outcome == "closed":
             return GateDecision(False, probability, probabilities, (), outcome), call
-        selected = router_stage.choose(gated, probabilities, self._thresholds.router)
+        selected = router_stage.choose(gated, probabilities, thresholds.router)
         return GateDecision(True, probability, probabilities, selected, outcome), call
 
     def _describe(self, namespace: str) -> str | None:
@@ -259,11 +261,13 @@ class RecallPipeline:
         present = [at for at, text in enumerate(rendered) if text]
         probabilities: dict[int, float | None] = dict.fromkeys(present)
         call: DeciderCall | None = None
+        thresholds = self._thresholds({})
         if self.decider is not None and present:
             ids = {at: f"record_{at}" for at in present}
-            questions = {ids[at]: q.record_question(rendered[at]) for at in present}
-            answers, call = self._ask("validator", turn, questions, clock.left())
-            probabilities = {at: q.probability_of(answers[ids[at]]) for at in present}
+            wording = self.policy.validator.question
+            questions = {ids[at]: wording.question(rendered[at]) for at in present}
+            answers, call, thresholds = self._ask("validator", turn, questions, clock.left())
+            probabilities = {at: q.probability_of(wording.read(answers[ids[at]])) for at in present}
         candidates = [
             select_stage.Candidate(
                 records[at],
@@ -278,7 +282,7 @@ class RecallPipeline:
                 select_stage.select(
                     candidates,
                     self.policy.select,
-                    self._thresholds,
+                    thresholds,
                     block_stage.overhead(self._context_tag),
                 ),
                 strict=True,
@@ -298,7 +302,8 @@ class RecallPipeline:
     def _render(self, record: Record) -> str:
         if not isinstance(record.text, str):
             return ""
-        return render_record(record.text) if self.policy.render.mode == "prose" else record.text.strip()
+        text = record.text[:_LONGEST_TEXT]
+        return render_record(text) if self.policy.render.mode == "prose" else text.strip()
 
     # Inject
 
@@ -318,16 +323,20 @@ class RecallPipeline:
 
     def _ask(
         self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
-    ) -> tuple[dict[str, q.Answer], DeciderCall]:
+    ) -> tuple[dict[str, q.Answer], DeciderCall, q.Thresholds]:
         """Ask within a budget; every question gets an answer, which may be `NoAnswer`."""
         decider = self.decider
         assert decider is not None
         started = time.monotonic()
-        future = _submit(DECISIONS, lambda: decider.decide(q.state_of(turn), questions), DeciderUnavailable)
+        with budget.limited_to(budget_s):
+            # A copy of the questions, and the reply read over there: a reply may be as slow or as hostile as the call.
+            future = _submit(DECISIONS, lambda: _decided(decider, turn, dict(questions)), DeciderUnavailable)
         error = _wait_for(future, budget_s, DeciderTimeout)
         answers: dict[str, q.Answer] = {}
+        reply = q.Reply({})
         if error is None:
-            answers, error = _read_reply(future.result(), questions)
+            reply = future.result()
+            answers = {name: reply[name] for name in questions}
         if error is not None:
             reason: q.NoAnswerReason = "timeout" if error_kind(error) == "timeout" else "missing"
             answers = {name: q.NoAnswer(reason) for name in questions}
@@ -335,11 +344,34 @@ class RecallPipeline:
             stage=stage,
             questions=len(questions),
             seconds=time.monotonic() - started,
+            model=reply.model,
+            answered_by=reply.answered_by,
+            passed_over=reply.passed_over,
+            truncated=reply.truncated,
+            untuned=tuple(
+                why
+                for name, why in reply.untuned.items()
+                if name != "router" and name not in _set_thresholds(self.policy)
+            ),
             error=error_kind(error) if error is not None else None,
             no_answers={} if error is not None else q.unanswered(answers),
             cause=_cause(error, (turn.text, *turn.previous, *(one.subject or "" for one in questions.values()))),
         )
-        return answers, call
+        return answers, call, self._thresholds(reply.thresholds)
+
+    def _thresholds(self, measured: Mapping[str, float]) -> q.Thresholds:
+        """Return the thresholds in force: the policy's where set, else those of the model that answered."""
+        policy = self.policy
+        ours = {
+            "gate": policy.gate.threshold,
+            "router": policy.router.threshold,
+            "validator": policy.validator.threshold,
+            "relative": policy.select.relative,
+        }
+        own = getattr(self.decider, "thresholds", None)
+        shipped = dataclasses.asdict(own) if isinstance(own, q.Thresholds) else {}
+        known = ours | {name: value for name, value in {**shipped, **measured}.items() if value is not None}
+        return q.Thresholds(**known | {name: ours[name] for name in _set_thresholds(policy)})
 
 
 class _Collector:
@@ -356,7 +388,7 @@ class _Collector:
     def add(self, items: Iterable[Any], namespace: str = "") -> None:
         for item in items:
             with self._lock:
-                if self._closed:
+                if self._closed or len(self._records) >= _MOST_RECORDS:
                     return
                 if isinstance(item, Record) and isinstance(item.text, str):
                     self._records.append(item)
@@ -365,9 +397,10 @@ class _Collector:
                     self._dropped.append(Dropped(stand_in, "malformed"))
 
     def drop(self, dropped: Iterable[Dropped]) -> None:
+        found = [one for one in dropped if isinstance(one, Dropped)]
         with self._lock:
             if not self._closed:
-                self._dropped += dropped
+                self._dropped += found
 
     def ended(self) -> None:
         self._ended = time.monotonic()
@@ -435,14 +468,27 @@ def _submit(pool: WorkerPool, call: Callable[[], _T], unavailable: type[StageErr
         return failed
 
 
-def _read_reply(reply: object, questions: Mapping[str, q.Question]) -> tuple[dict[str, q.Answer], BaseException | None]:
-    """Check every answer of a reply; a reply that cannot be read as a mapping is a failure of the request."""
-    if not isinstance(reply, Mapping):
-        return {}, BadAnswer(f"decide() returned {type(reply).__name__}, not a mapping of id to answer")
-    try:
-        return {name: q.checked(reply.get(name), question) for name, question in questions.items()}, None
-    except Exception as error:
-        return {}, error
+def _decided(decider: q.Decider, turn: Turn, questions: Mapping[str, q.Question]) -> q.Reply:
+    """Ask, and return a reply that holds a checked answer to every question.
+
+    Raises:
+        BadAnswer: The decider returned no mapping.
+    """
+    raw = decider.decide(q.state_of(turn), dict(questions))
+    if not isinstance(raw, Mapping):
+        raise BadAnswer(f"decide() returned {type(raw).__name__}, not a mapping of id to answer")
+    answers = {name: q.checked(raw.get(name), question) for name, question in questions.items()}
+    if not isinstance(raw, q.Reply):
+        return q.Reply(answers)
+    return q.Reply(
+        answers,
+        model=raw.model,
+        answered_by=raw.answered_by,
+        passed_over=raw.passed_over,
+        thresholds=raw.thresholds,
+        untuned=raw.untuned,
+        truncated=raw.truncated,
+    )
 
 
 def _wait_for(future: Future[Any], seconds: float, timeout: type[Exception]) -> BaseException | None:
@@ -456,48 +502,41 @@ def _wait_for(future: Future[Any], seconds: float, timeout: type[Exception]) -> 
 
 def _search_order(record: Record) -> tuple[float, str, str]:
     """Best score first, records without a score last, then by id and text: the same order every time."""
-    score = record.score
-    known = isinstance(score, int | float) and not math.isnan(score)
-    return (-float(score) if known and score is not None else math.inf, str(record.record_id or ""), record.text)
+    try:
+        score = math.nan if record.score is None else float(record.score)
+    except (TypeError, ValueError, OverflowError):  # not a number that can be compared
+        score = math.nan
+    return (math.inf if math.isnan(score) else -score, str(record.record_id or ""), record.text)
+
+
+def _set_thresholds(policy: RecallPolicy) -> set[str]:
+    """Return the thresholds that the policy's author has set."""
+    stages = {"gate": policy.gate, "router": policy.router, "validator": policy.validator}
+    found = {name for name, stage in stages.items() if "threshold" in stage.model_fields_set}
+    return found | ({"relative"} if "relative" in policy.select.model_fields_set else set())
 
 
 def _cause(error: BaseException | None, private: Iterable[str]) -> str | None:
     """Return an error's text for the log; one that quotes the turn is reduced to its class."""
     if error is None:
         return None
-    text = repr(error)[:_CAUSE_CHARACTERS]
-    secrets = [secret.strip() for secret in private if len(secret.strip()) >= _SHORTEST_SECRET]
-    quoted = any(secret in text for secret in secrets) or any(
-        text[at : at + _QUOTE_CHARACTERS] in secret
-        for at in range(len(text) - _QUOTE_CHARACTERS + 1)
-        for secret in secrets
-    )
-    return f"{type(error).__name__} (its message quotes the turn and is withheld)" if quoted else text
+    name = type(error).__name__
+    try:
+        text = repr(error)[:_CAUSE_CHARACTERS]
+    except Exception:
+        return name
+    secret = {word for text_of_turn in private for word in _words(text_of_turn)}
+    if secret & set(_words(text.replace(name, " "))):
+        return f"{name} (its message shares words with the turn and is withheld)"
+    return text
 
 
-def _thresholds(decider: q.Decider | None, policy: RecallPolicy) -> q.Thresholds:
-    """Return the thresholds in force: the policy's where it sets them, else the decider's own, if it ships any."""
-    ours = q.Thresholds(
-        policy.gate.threshold, policy.router.threshold, policy.validator.threshold, policy.select.relative
-    )
-    own = getattr(decider, "thresholds", None)
-    if not isinstance(own, q.Thresholds):
-        return ours
-
-    def pick(stage: Settings, name: str, mine: float | None) -> float:
-        value: float = getattr(stage, name)
-        return value if mine is None or name in stage.model_fields_set else mine
-
-    return q.Thresholds(
-        gate=pick(policy.gate, "threshold", own.gate),
-        router=pick(policy.router, "threshold", own.router),
-        validator=pick(policy.validator, "threshold", own.validator),
-        relative=pick(policy.select, "relative", own.relative),
-    )
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w{5,}", text.casefold())
 
 
 def _deadline(decider: q.Decider | None, policy: RecallPolicy) -> float:
     own = getattr(decider, "deadline_s", None)
-    if "deadline_s" in policy.model_fields_set or not isinstance(own, int | float):
+    if "deadline_s" in policy.model_fields_set or not isinstance(own, int | float) or not 0 < own <= MOST_SECONDS:
         return policy.deadline_s
     return float(own)

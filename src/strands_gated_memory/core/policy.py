@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from .block import InjectSettings
 from .gate import GateSettings
@@ -12,6 +12,7 @@ from .router import RouterSettings
 from .select import SelectSettings
 from .settings import Probability, Seconds, Settings
 from .turn import TurnSettings
+from .wordings import RECORD_CRITERIA, Wording, as_wording
 
 
 class RetrieveSettings(Settings):
@@ -37,6 +38,10 @@ class ValidatorSettings(Settings):
 
     threshold: Probability = 0.2
     """P(the record belongs) from which on it is kept, 0..1 (`select.mode` "threshold" and "hybrid")."""
+    question: Annotated[
+        Wording, BeforeValidator(lambda value: as_wording(value, "validator.question", subject=True))
+    ] = RECORD_CRITERIA
+    """What is asked about each record; `{subject}` in it becomes the rendered record."""
 
 
 class RecallPolicy(Settings):

@@ -45,6 +45,7 @@ class Question:
         criteria: noul: what makes it true and false; choice: option -> description; score: levels, lowest first.
         about: What the question decides; not sent over a wire.
         subject: The namespace's description or the rendered record; not sent over a wire.
+        wording: Id and version of the published wording, such as "gate/criteria/1"; not sent over a wire.
     """
 
     type: Literal["noul", "choice", "score"]
@@ -52,6 +53,7 @@ class Question:
     criteria: Criteria = None
     about: About = "custom"
     subject: str | None = None
+    wording: str | None = None
 
     def wire(self) -> dict[str, Any]:
         """Return the fields of the System One wire format alone."""
@@ -84,7 +86,7 @@ class Score:
     probabilities: Mapping[str, float]
 
 
-NoAnswerReason = Literal["abstained", "refused", "missing", "invalid", "timeout"]
+NoAnswerReason = Literal["abstained", "refused", "missing", "invalid", "timeout", "too_long"]
 """Why a question has no usable answer.
 
 - `"abstained"`: the model says that it cannot read this; not a failure.
@@ -92,6 +94,7 @@ NoAnswerReason = Literal["abstained", "refused", "missing", "invalid", "timeout"
 - `"missing"`: the reply lacks the question's id.
 - `"invalid"`: wrong type, not a finite number, outside 0..1, or unknown options.
 - `"timeout"`: it came too late.
+- `"too_long"`: the question does not fit the model's window, so it was not cut but left unasked.
 """
 
 
@@ -103,6 +106,38 @@ class NoAnswer:
 
 
 Answer: TypeAlias = Noul | Choice | Score | NoAnswer
+
+
+class Reply(dict[str, Answer]):
+    """Answers per question id, and who gave them: what `decide` may return instead of a plain mapping.
+
+    Attributes:
+        model: The id of the model that answered, as it reports it.
+        answered_by: Which decider of a list answered; None outside a list.
+        passed_over: Deciders of a list that gave no answer before, as "name: kind of failure".
+        thresholds: Probability per stage ("gate", "router", "validator") measured for this model.
+        untuned: Per stage, why the threshold in use may not suit the model that answered.
+        truncated: How many requests lost text to the model's window.
+    """
+
+    def __init__(
+        self,
+        answers: Mapping[str, Answer],
+        *,
+        model: str | None = None,
+        answered_by: str | None = None,
+        passed_over: tuple[str, ...] = (),
+        thresholds: Mapping[str, float] | None = None,
+        untuned: Mapping[str, str] | None = None,
+        truncated: int = 0,
+    ) -> None:
+        super().__init__(answers)
+        self.model = model
+        self.answered_by = answered_by
+        self.passed_over = passed_over
+        self.thresholds = dict(thresholds or {})
+        self.untuned = dict(untuned or {})
+        self.truncated = truncated
 
 
 @runtime_checkable
@@ -152,6 +187,12 @@ def state_of(turn: Turn) -> State:
     return {"message": turn.text, "previous": list(turn.previous)}
 
 
+_ROUNDING = 1e-3
+"""How far reported probabilities may be off for having been rounded."""
+_SUM_TOLERANCE = 0.02
+"""How far the options' probabilities may be from 1 in sum: 255 options rounded to four digits."""
+
+
 def checked(answer: object, question: Question) -> Answer:
     """Return an answer that is safe to use, or say why there is none.
 
@@ -181,14 +222,20 @@ def _check(answer: object, question: Question) -> Answer:
         return Noul(_probability(answer.noul))
     if question.type == "choice" and isinstance(answer, Choice) and isinstance(question.criteria, Mapping):
         probabilities = {str(key): _probability(value) for key, value in answer.probabilities.items()}
-        if set(probabilities) == set(question.criteria):
+        # A choice that is not the likeliest option contradicts itself: neither half can be trusted.
+        likeliest = probabilities.get(str(answer.choice), -1.0) >= max(probabilities.values()) - _ROUNDING
+        if set(probabilities) == set(question.criteria) and _is_distribution(probabilities) and likeliest:
             return Choice(str(answer.choice), probabilities)
     if question.type == "score" and isinstance(answer, Score) and isinstance(question.criteria, Sequence):
         probabilities = {str(key): _probability(value) for key, value in answer.probabilities.items()}
         levels = {str(level) for level in range(len(question.criteria))}
-        if set(probabilities) == levels:
+        if set(probabilities) == levels and _is_distribution(probabilities):
             return Score(sum(int(level) * p for level, p in probabilities.items()), probabilities)
     return NoAnswer("invalid")
+
+
+def _is_distribution(probabilities: Mapping[str, float]) -> bool:
+    return abs(sum(probabilities.values()) - 1.0) <= _SUM_TOLERANCE
 
 
 def _from_wire(answer: Mapping[str, Any]) -> Answer:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from .settings import Probability, Seconds, Settings
+from .wordings import ROUTE_CRITERIA, Wording, as_wording
 
 
 class RouterSettings(Settings):
@@ -15,6 +17,10 @@ class RouterSettings(Settings):
 
     threshold: Probability = 0.2
     """P(the namespace is needed) from which on it is searched, 0..1."""
+    question: Annotated[Wording, BeforeValidator(lambda value: as_wording(value, "router.question", subject=True))] = (
+        ROUTE_CRITERIA
+    )
+    """What is asked about each namespace; `{subject}` in it becomes the description."""
     descriptions: Mapping[str, str] = Field(default_factory=dict)
     """What a namespace holds, one phrase, keyed by namespace as configured; overrides the default."""
     pinned: tuple[str, ...] = ()

@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
+MOST_SECONDS = 3600.0
+"""The longest deadline or timeout; a longer one is a slip of the unit."""
+
 
 class Settings(BaseModel):
     """Base of the settings: frozen, and a misspelt name is an error that says the right one."""
@@ -36,19 +39,25 @@ def _probability(value: Any) -> float:
 
 def _seconds(value: Any) -> float:
     number = _number(value, "a number of seconds above 0")
-    if number <= 0.0:
-        raise ValueError(f"must be a number of seconds above 0, got {value!r}")
+    if not 0.0 < number <= MOST_SECONDS:
+        raise ValueError(f"must be a number of seconds above 0, at most {MOST_SECONDS:g}, got {value!r}")
     return number
 
 
 def _number(value: Any, wanted: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"must be {wanted}, got {value!r}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"must be {wanted}, got {number}")
+    return number
 
 
 Probability = Annotated[float, BeforeValidator(_probability)]
 """A probability, 0..1, finite."""
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
-"""A duration in seconds, above 0, finite."""
+"""A duration in seconds, above 0, at most `MOST_SECONDS`."""

@@ -143,6 +143,16 @@ class DeciderCall:
     """How many questions got no usable answer, by `NoAnswer.reason`."""
     cause: str | None = None
     """What failed, for the log; may quote the decider's own message, so it is cut there."""
+    model: str | None = None
+    """The id of the model that answered, as it reports it; None when it does not."""
+    answered_by: str | None = None
+    """Which decider of a list answered; None outside a list."""
+    passed_over: tuple[str, ...] = ()
+    """Deciders of a list that gave no answer before, as "name: kind of failure"."""
+    truncated: int = 0
+    """How many requests lost text to the model's window."""
+    untuned: tuple[str, ...] = ()
+    """Why thresholds in use may not suit the model that answered; empty when they do, or the policy set them."""
 
 
 @dataclass(frozen=True)

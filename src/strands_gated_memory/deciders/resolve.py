@@ -4,66 +4,163 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from ..core.questions import Decider
 from ..errors import ConfigurationError
+from .fallback import FallbackDecider
 from .function import DecisionFunction, FunctionDecider
 
-DeciderSpec = str | Decider | DecisionFunction | None
+
+class LanguageModel(Protocol):
+    """What is used of a Strands `Model`."""
+
+    def get_config(self) -> Any: ...  # noqa: D102
+    def stream(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: D102
+    def structured_output(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: D102
+
+
+DeciderSpec = str | Decider | DecisionFunction | LanguageModel | Sequence[Any] | None
 """What `resolve_decider` accepts."""
 
 
 def _embedded(model: str | None) -> Decider:
-    from ..embedded.decider import EmbeddedDecider
-
     if model:
         raise ConfigurationError(f'decider "embedded:{model}": the embedded model has no variants; write "embedded"')
+    from ..embedded.decider import EmbeddedDecider
+
     return EmbeddedDecider()
 
 
-_NAMED: dict[str, Callable[[str | None], Decider]] = {"embedded": _embedded}
+def _auto(model: str | None) -> Decider:
+    from .auto import make
+
+    if model:
+        raise ConfigurationError(f'decider "auto:{model}": auto chooses by itself; write "auto"')
+    return make(_named)
+
+
+def _llm(model: str | None) -> Decider:
+    from .llm import ModelDecider
+
+    return ModelDecider(model_id=model)
+
+
+def _fitted(path: str | None) -> Decider:
+    raise ConfigurationError(
+        f"decider 'fitted:{path or ''}' is not there yet: heads fitted on your own labels come with the harness; "
+        'write "embedded" meanwhile'
+    )
+
+
+def _from_catalog(name: str) -> Callable[[str | None], Decider]:
+    def make(model: str | None) -> Decider:
+        from . import catalog
+
+        maker: Callable[[str | None], Decider] = getattr(catalog, name)
+        return maker(model)
+
+    return make
+
+
+def _system_one(url: str | None) -> Decider:
+    from .catalog import system_one
+
+    if not url:
+        raise ConfigurationError('decider "systemone" needs an address; write "systemone:http://127.0.0.1:8000"')
+    return system_one(url)
+
+
+_NAMED: dict[str, Callable[[str | None], Decider]] = {
+    "embedded": _embedded,
+    "strands-decider": _from_catalog("strands_decider"),
+    "systemone": _system_one,
+    "jev": _from_catalog("jev"),
+    "openrouter": _from_catalog("openrouter"),
+    "openai": _from_catalog("openai"),
+    "liquid": _from_catalog("liquid"),
+    "sagemaker": _from_catalog("sagemaker"),
+    "agentcore": _from_catalog("agentcore"),
+    "llm": _llm,
+    "fitted": _fitted,
+    "auto": _auto,
+}
 
 
 def resolve_decider(spec: DeciderSpec) -> Decider | None:
     """Return the decision model that a specification names.
 
     Args:
-        spec: None (take no decisions); "embedded"; a function `(state, questions) -> answers` in System
-            One wire shape; or any object with `decide(state, questions)`.
+        spec: None (take no decisions); a name, such as "embedded", "jev" or "auto", some with a model or
+            address after a colon, such as "sagemaker:my-endpoint"; the URL of a System One server; a
+            function `(state, questions) -> answers` in System One wire shape; a Strands `Model`; any object
+            with `decide(state, questions)`; or a list of these: the first that answers decides.
 
     Raises:
-        ConfigurationError: The name is unknown, the function cannot be called so, or it is a coroutine.
+        ConfigurationError: The name is unknown, a key, package or address is missing or cannot be used, the
+            function cannot be called so, or it is a coroutine.
     """
     if spec is None:
         return None
     if isinstance(spec, str):
         return _named(spec)
+    if isinstance(spec, list | tuple):
+        return _fallback(spec)
     if isinstance(spec, type):
         raise ConfigurationError(f"decider is the class {spec.__name__}; pass an instance, {spec.__name__}(...)")
     if isinstance(spec, Decider):
         if inspect.iscoroutinefunction(spec.decide):
             raise ConfigurationError(f"decider {spec!r}: decide() is async; it is called from a thread, make it plain")
         return spec
+    from .llm import ModelDecider, is_model
+
+    if is_model(spec):
+        return ModelDecider(spec)
     if callable(spec):
         _check_function(spec)
         return FunctionDecider(spec)
     raise ConfigurationError(
-        f"decider must be None, a name ({', '.join(map(repr, _NAMED))}), a function (state, questions) -> answers "
-        f"or an object with decide(state, questions), got {spec!r}"
+        f"decider must be None, a name ({', '.join(map(repr, _NAMED))}), a URL, a list, a Strands model, a function "
+        f"(state, questions) -> answers or an object with decide(state, questions), got {spec!r}"
     )
 
 
 def _named(spec: str) -> Decider:
+    if spec.startswith(("http://", "https://")):
+        return _system_one(spec)
     name, _, model = spec.partition(":")
     if name in _NAMED:
-        return _NAMED[name](model or None)
+        return _NAMED[name](model.strip() or None)
     near = difflib.get_close_matches(name, _NAMED, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else "."
     raise ConfigurationError(
         f"decider {spec!r} is unknown{hint} Known names: {', '.join(map(repr, _NAMED))}; "
         "for any other model pass a function (state, questions) -> answers"
     )
+
+
+def _fallback(specs: Sequence[Any]) -> FallbackDecider:
+    members: list[tuple[str, Decider]] = []
+    for spec in specs:
+        decider = resolve_decider(spec)
+        if decider is None:
+            raise ConfigurationError(
+                "a list of deciders may not hold None: when nobody answers, all is recalled anyway"
+            )
+        name = spec if isinstance(spec, str) else getattr(decider, "name", None) or _name_of(decider, spec)
+        members.append((str(name), decider))
+    names = [name for name, _ in members]
+    return FallbackDecider(
+        [
+            (name if names.count(name) == 1 else f"{name} ({at + 1})", decider)
+            for at, (name, decider) in enumerate(members)
+        ]
+    )
+
+
+def _name_of(decider: Decider, spec: Any) -> str:
+    return getattr(spec, "__name__", None) or type(decider).__name__
 
 
 def _check_function(function: DecisionFunction) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
@@ -10,6 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..errors import ConfigurationError
+from ..retrieval.namespaces import check_template
 
 MUST_HAVE = 2
 """The grade of a record without which the reply would be wrong, unsafe, or plainly generic."""
@@ -59,6 +61,12 @@ class Persona(BaseModel):
         repeated = sorted({name for name in ids if ids.count(name) > 1})
         if repeated:
             raise ValueError(f"record ids are used twice: {', '.join(repeated)}")
+        for template in self.namespaces.values():
+            check_template(template)
+            if not re.fullmatch(r"[\w/\-:{}]{1,200}", template):
+                raise ValueError(
+                    f"namespaces has {template[:60]!r}; a path has letters, digits, / - _ : and placeholders"
+                )
         for record in self.records:
             if record.namespace not in self.namespaces:
                 raise ValueError(
@@ -102,10 +110,12 @@ def load_persona(path: Path | None) -> Persona:
         raise ConfigurationError(
             f"persona file {source}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from error
-    except RecursionError as error:
-        raise ConfigurationError(f"persona file {source}: nested too deeply to be a persona") from error
     except ValidationError as error:
         raise ConfigurationError(f"persona file {source}: {_problems(error)}") from error
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise ConfigurationError(f"persona file {source}: not JSON that can be read: {error}") from error
+    except RecursionError as error:
+        raise ConfigurationError(f"persona file {source}: nested too deeply to be a persona") from error
 
 
 def _problems(error: ValidationError) -> str:

@@ -21,17 +21,20 @@ _CONSEQUENCE = {
     "validator": "keeping the records without judging them",
     "retrieve": "going on without that namespace's records",
     "turn": "going on without any memory",
+    "fallback": "deciding with another model",
 }
 _CAUSE_CHARACTERS = 300
 
 _lock = threading.Lock()
 _failures: Counter[tuple[str, str]] = Counter()
+_said: set[str] = set()
 
 
 def reset_failure_log() -> None:
     """Forget which failures this process has logged; for tests."""
     with _lock:
         _failures.clear()
+        _said.clear()
 
 
 def log_failures(recall: Recall) -> None:
@@ -43,11 +46,27 @@ def log_failures(recall: Recall) -> None:
         for reason, count in call.no_answers.items():
             if reason != "abstained":
                 _log(call.stage, reason, f"{count} of {call.questions} questions got no usable answer")
+        for who in call.passed_over:
+            _log("fallback", who, "the next decider of the list was asked")
+        for why in call.untuned:
+            _log_once(why)
     for lookup in trace.lookups:
         if lookup.error is not None:
             _log("retrieve", lookup.error, f"namespace {lookup.namespace}: {lookup.cause}")
     if trace.failure is not None:
         _log("turn", trace.failure, None)
+
+
+def _log_once(why: str) -> None:
+    with _lock:
+        if why in _said:
+            return
+        _said.add(why)
+    logger.warning(
+        "cause=<%s> | decisions may be too strict or too loose | look at a few with `strands-gated-memory ask`, "
+        "then set RecallPolicy(gate={'threshold': …}, validator={'threshold': …})",
+        why,
+    )
 
 
 def _log(stage: str, kind: str, cause: str | None) -> None:

@@ -43,6 +43,10 @@ class RecallStats:
         self._decider_errors: Counter[str] = Counter()
         self._no_answers: Counter[str] = Counter()
         self._retrieval_errors: Counter[str] = Counter()
+        self._answered_by: Counter[str] = Counter()
+        self._passed_over: Counter[str] = Counter()
+        self._models: Counter[str] = Counter()
+        self._untuned: Counter[str] = Counter()
         self._decider_s = 0.0
         self._retrieval_s = 0.0
         self._recall_s = 0.0
@@ -74,6 +78,13 @@ class RecallStats:
                 if call.error is not None:
                     self._decider_errors[call.error] += 1
                 self._no_answers.update(call.no_answers)
+                self._counts["decider_truncated"] += call.truncated
+                self._passed_over.update(call.passed_over)
+                self._untuned.update(call.untuned)
+                if call.answered_by is not None:
+                    self._answered_by[call.answered_by] += 1
+                if call.model is not None:
+                    self._models[call.model] += 1
             for lookup in lookups:
                 if lookup.error is not None:
                     self._retrieval_errors[lookup.error] += 1
@@ -108,7 +119,7 @@ class RecallStats:
 
     def __str__(self) -> str:
         counts = self.as_dict()
-        return "\n".join([*_alarms(counts), *_aligned(_rows(counts))])
+        return "\n".join([*_alarms(counts), *_aligned(_rows(counts)), *_doubts(counts)])
 
     def __repr__(self) -> str:
         counts = self.as_dict()
@@ -165,6 +176,11 @@ class RecallStats:
             "decider_ms": round(1000 * self._decider_s, 3),
             "decider_errors": self._count_decider_errors(),
             "decider_errors_by_kind": dict(sorted(errors.items())),
+            "decider_truncated": counts["decider_truncated"],
+            "decider_models": dict(sorted(self._models.items())),
+            "decider_answered_by": dict(sorted(self._answered_by.items())),
+            "decider_passed_over": dict(sorted(self._passed_over.items())),
+            "decider_untuned": dict(sorted(self._untuned.items())),
             "retrieval_ms": round(1000 * self._retrieval_s, 3),
             "retrieval_errors": sum(self._retrieval_errors.values()),
             "retrieval_errors_by_kind": dict(sorted(self._retrieval_errors.items())),
@@ -189,6 +205,14 @@ def _alarms(counts: dict[str, Any]) -> list[str]:
     if counts["turn_failures"]:
         lines.append(f"!! turn failures  {counts['turn_failures']}  (failed open: those turns had no memory at all)")
     return lines
+
+
+def _doubts(counts: dict[str, Any]) -> list[str]:
+    """Say where the thresholds in use were not measured for the model that answered."""
+    return [
+        f"!  {why}  ({times} requests); set RecallPolicy thresholds of your own"
+        for why, times in counts["decider_untuned"].items()
+    ]
 
 
 def _rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
@@ -219,7 +243,20 @@ def _rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
         ("decider errors", counts["decider_errors"], _listed(counts["decider_errors_by_kind"])),
         ("decider abstentions", counts["decider_abstentions"], ""),
         ("decider ms", round(counts["decider_ms"]), ""),
+        *_optional_rows(counts),
     ]
+
+
+def _optional_rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
+    """Return rows of what only some deciders have: a list that falls back, a window that cuts."""
+    rows = []
+    if counts["decider_answered_by"] or counts["decider_passed_over"]:
+        answered, passed = counts["decider_answered_by"], counts["decider_passed_over"]
+        rows.append(("decider answered by", sum(answered.values()), _listed(answered)))
+        rows.append(("decider passed over", sum(passed.values()), _listed(passed)))
+    if counts["decider_truncated"]:
+        rows.append(("decider input cut", counts["decider_truncated"], "(requests that lost text to the window)"))
+    return rows
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -1,0 +1,67 @@
+"""`"auto"`: the first decision model that this machine can use, and why."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import platform
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..core.questions import Decider
+from .transports.local import DEFAULT_CHECKPOINT
+
+logger = logging.getLogger(__name__)
+
+_KEYS = (
+    ("TYPESAFE_API_KEY", "jev"),
+    ("OPENROUTER_API_KEY", "openrouter:typesafe/jev-1.13"),
+    ("LIQUID_API_KEY", "liquid"),
+    ("OPENAI_API_KEY", "openai"),
+)
+
+
+def choose(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the specification to use, and the reason in words.
+
+    A configured server (SYSTEMONE_URL) comes first, then a hosted model with a key, then strands-decider if
+    its checkpoint is in the cache and the machine has an accelerator (on a CPU it takes seconds per
+    request), else the embedded model.
+    """
+    if url := environment.get("SYSTEMONE_URL", "").strip():
+        return url, "SYSTEMONE_URL is set"
+    for variable, spec in _KEYS:
+        if not environment.get(variable, "").strip():
+            continue
+        if spec == "liquid" and not environment.get("LIQUID_BASE_URL", "").strip():
+            continue
+        return spec, f"{variable} is set"
+    if importlib.util.find_spec("strands_decider") is None:
+        return "embedded", "no server, no key, strands-decider not installed"
+    if not is_cached(DEFAULT_CHECKPOINT, environment):
+        return "embedded", "no server, no key, no strands-decider checkpoint in the cache"
+    if not has_accelerator():
+        return "embedded", "strands-decider is cached, but takes seconds per request without a GPU"
+    return "strands-decider", "its checkpoint is in the cache and there is an accelerator"
+
+
+def make(resolve: Callable[[str], Decider]) -> Decider:
+    """Make the decider that `choose` names, and log which and why."""
+    spec, why = choose(os.environ)
+    decider = resolve(spec)
+    logger.info("decider=<%s>, reason=<%s> | auto chose this decision model", decider, why)
+    return decider
+
+
+def is_cached(checkpoint: str, environment: Mapping[str, str]) -> bool:
+    """Tell whether a hub repository is in the local cache; nothing is asked of the hub."""
+    home = environment.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
+    hub = Path(environment.get("HF_HUB_CACHE") or os.path.join(home, "hub"))
+    return any((hub / f"models--{checkpoint.replace('/', '--')}" / "snapshots").glob("*/strands_decider_config.json"))
+
+
+def has_accelerator() -> bool:
+    """Tell whether there is a GPU, without importing torch."""
+    apple = platform.system() == "Darwin" and platform.machine() == "arm64"
+    return apple or Path("/dev/nvidia0").exists() or Path("/dev/kfd").exists()

@@ -1,0 +1,280 @@
+"""Is a decision model there, how fast is it, and does it tell an obvious yes from an obvious no?"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..core import budget
+from ..core.questions import Decider, NoAnswer, Question, Reply, State, Thresholds, checked, probability_of
+from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
+from ..errors import ConfigurationError, error_kind
+
+logger = logging.getLogger(__name__)
+
+CheckMode = Literal["warn", "raise", "off"]
+"""What happens at start when a decider does not answer a probe question.
+
+- `"warn"`: a thread of its own asks; a failure is logged. Only deciders that talk to something are asked.
+- `"raise"`: the constructor asks, any decider, and raises.
+- `"off"`: nobody asks.
+"""
+
+SIZES = (1, 8, 20)
+"""Questions per request whose latency is measured."""
+
+_PATIENCE_S = 60.0
+"""How long `check` waits for one request: longer than any deadline, to be able to name the time it takes."""
+_DEFAULT_DEADLINE_S = 3.0
+_NEEDS: State = {"message": "What should I order for dinner tonight?", "previous": []}
+_NEEDS_NOT: State = {"message": "What is 17 times 23?", "previous": []}
+_NOTE = "The user is vegetarian and allergic to peanuts."
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` found."""
+
+    available: bool
+    """Whether one question was answered."""
+    failure: str | None
+    """Why not; None when it was."""
+    model: str | None
+    """The id of the model that answered, if it says so."""
+    load_ms: float
+    """Milliseconds until the model was loaded or the server looked up."""
+    latency_ms: Mapping[int, float | None]
+    """Milliseconds of one request, per number of questions; None where it failed."""
+    needs_memory: float | None
+    """P(a lookup is worth making) for a message that needs memory."""
+    needs_nothing: float | None
+    """The same for one that needs nothing."""
+    gate_threshold: float | None
+    """The gate's threshold known for the model."""
+    deadline_s: float
+    """How long a recall may take with this decider by default, in seconds."""
+    notes: tuple[str, ...] = ()
+    """What should be looked at."""
+
+
+def check(decider: Decider) -> Report:
+    """Ask a decider a few questions and time it. Never raises for what the decider does."""
+    started = time.monotonic()
+    warm = getattr(decider, "warm", None)
+    try:
+        if callable(warm):
+            warm()
+    except Exception as error:
+        return _unavailable(decider, error, started)
+    load_ms = _ms(started)
+    try:
+        reply = _ask(decider, _NEEDS, {"gate": GATE_CRITERIA.question()})
+    except Exception as error:
+        return _unavailable(decider, error, started)
+    answer = reply["gate"]
+    if isinstance(answer, NoAnswer):
+        return _unavailable(decider, RuntimeError(f"the probe question was not answered: {answer.reason}"), started)
+    latency = {size: _latency_ms(decider, size) for size in SIZES}
+    no = _ask_quietly(decider, _NEEDS_NOT)
+    threshold = reply.thresholds.get("gate")
+    own = getattr(decider, "thresholds", None)
+    if threshold is None and isinstance(own, Thresholds):
+        threshold = own.gate
+    report = Report(
+        available=True,
+        failure=None,
+        model=reply.model or getattr(decider, "model_id", None),
+        load_ms=load_ms,
+        latency_ms=latency,
+        needs_memory=probability_of(answer),
+        needs_nothing=no,
+        gate_threshold=threshold,
+        deadline_s=float(getattr(decider, "deadline_s", None) or _DEFAULT_DEADLINE_S),
+    )
+    return replace(report, notes=tuple(_notes(report, reply)))
+
+
+def probe(decider: Decider, seconds: float) -> str | None:
+    """Ask one question within so many seconds; return what went wrong, None if it was answered."""
+    try:
+        with budget.limited_to(seconds):
+            answer = _ask(decider, _NEEDS, {"gate": GATE_CRITERIA.question()})["gate"]
+    except Exception as error:
+        return f"{error_kind(error)}: {error}"
+    if isinstance(answer, NoAnswer) and answer.reason != "abstained":
+        return f"the probe question was not answered: {answer.reason}"
+    return None
+
+
+def check_at_start(decider: Decider | None, mode: CheckMode) -> None:
+    """Load a decider and probe it, as the mode says; see `CheckMode`.
+
+    Raises:
+        ConfigurationError: The mode is unknown; or it is "raise" and the decider does not answer.
+    """
+    if mode not in ("warn", "raise", "off"):
+        raise ConfigurationError(f'decider_check must be "warn", "raise" or "off", got {mode!r}')
+    if decider is None:
+        return
+    if mode == "raise":
+        failure = _warmed(decider) or probe(decider, getattr(decider, "deadline_s", None) or _DEFAULT_DEADLINE_S)
+        if failure is not None:
+            raise ConfigurationError(
+                f"decider {decider!r} does not answer ({failure}); run `strands-gated-memory check <spec>`, "
+                'or pass decider_check="warn" to start all the same'
+            )
+        return
+    asks = mode == "warn" and bool(getattr(decider, "remote", False))
+    if asks or callable(getattr(decider, "warm", None)):
+        threading.Thread(target=_in_background, args=(decider, asks), name="gated-memory-warm", daemon=True).start()
+
+
+def lines(report: Report, spec: str) -> list[str]:
+    """Return a report as lines to print."""
+    if not report.available:
+        return [f"{spec}: NOT available", f"  {report.failure}"]
+    found = [f"{spec}: available" + (f", model {report.model}" if report.model else "")]
+    found.append(f"  load or look-up       {report.load_ms:8.0f} ms")
+    found += [
+        f"  {size:2} question{'s' if size > 1 else ' '}          {'  failed' if ms is None else f'{ms:8.0f}'} ms"
+        for size, ms in report.latency_ms.items()
+    ]
+    found.append(f"  gate, needs memory    {_shown(report.needs_memory)}   {_NEEDS['message']}")
+    found.append(f"  gate, needs nothing   {_shown(report.needs_nothing)}   {_NEEDS_NOT['message']}")
+    found.append(f"  gate threshold        {_shown(report.gate_threshold)}   deadline {report.deadline_s:g} s")
+    return [*found, *(f"  ! {note}" for note in report.notes)]
+
+
+def _notes(report: Report, reply: Reply) -> list[str]:
+    yes, no, threshold = report.needs_memory, report.needs_nothing, report.gate_threshold
+    notes = [why for stage, why in reply.untuned.items() if stage != "router"]
+    if (needed := _needed_s(report.latency_ms)) > report.deadline_s:
+        notes.append(
+            f"a gate and a validator request take {needed:.1f} s, the deadline is {report.deadline_s:g} s: turns will "
+            f"fail open; set RecallPolicy(deadline_s={needed * 1.5 + 2:.0f}) or choose a faster model"
+        )
+    if None in report.latency_ms.values():
+        notes.append("some requests failed")
+    if yes is not None and no is not None and yes <= no:
+        notes.append("it rates the message that needs nothing at least as high: its decisions are worthless")
+    elif threshold is not None and yes is not None and no is not None and not no < threshold <= yes:
+        notes.append("the threshold does not separate the two messages: measure your own")
+    return notes
+
+
+def _needed_s(latency: Mapping[int, float | None]) -> float:
+    gate, validator = latency.get(SIZES[0]) or 0.0, latency.get(SIZES[-1]) or 0.0
+    return (gate + validator) / 1000
+
+
+def _latency_ms(decider: Decider, size: int) -> float | None:
+    questions = {f"record_{at}": RECORD_CRITERIA.question(f"{_NOTE} ({at})") for at in range(size)}
+    started = time.monotonic()
+    try:
+        answers = _ask(decider, _NEEDS, questions)
+    except Exception:
+        return None
+    return None if any(isinstance(answer, NoAnswer) for answer in answers.values()) else _ms(started)
+
+
+def _ask(decider: Decider, state: State, questions: Mapping[str, Question]) -> Reply:
+    with budget.limited_to(_PATIENCE_S):
+        raw = decider.decide(state, questions)
+    answers = {name: checked(raw.get(name), question) for name, question in questions.items()}
+    if isinstance(raw, Reply):
+        return Reply(answers, model=raw.model, thresholds=raw.thresholds, untuned=raw.untuned)
+    return Reply(answers)
+
+
+def _ask_quietly(decider: Decider, state: State) -> float | None:
+    try:
+        return probability_of(_ask(decider, state, {"gate": GATE_CRITERIA.question()})["gate"])
+    except Exception:
+        return None
+
+
+def _warmed(decider: Decider) -> str | None:
+    warm = getattr(decider, "warm", None)
+    try:
+        if callable(warm):
+            warm()
+    except Exception as error:
+        return f"{error_kind(error)}: {error}"
+    return None
+
+
+def _in_background(decider: Decider, asks: bool) -> None:
+    failure = _warmed(decider)
+    if failure is not None and not asks:  # the first decision will fail the same way, and be counted
+        logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", failure)
+        return
+    failure = failure or (probe(decider, _PATIENCE_S) if asks else None)
+    if failure is not None:
+        logger.warning(
+            "decider=<%s>, cause=<%s> | the decision model does not answer | turns will recall without it",
+            decider,
+            failure[:300],
+        )
+
+
+def _unavailable(decider: Decider, error: Exception, started: float) -> Report:
+    return Report(
+        available=False,
+        failure=f"{error_kind(error)}: {error}",
+        model=None,
+        load_ms=_ms(started),
+        latency_ms=dict.fromkeys(SIZES),
+        needs_memory=None,
+        needs_nothing=None,
+        gate_threshold=None,
+        deadline_s=float(getattr(decider, "deadline_s", None) or _DEFAULT_DEADLINE_S),
+    )
+
+
+def _ms(started: float) -> float:
+    return 1000 * (time.monotonic() - started)
+
+
+def _shown(value: float | None) -> str:
+    return "    none" if value is None else f"{value:8.3f}"
+
+
+def decisions(decider: Decider, message: str, namespaces: Sequence[str], records: Sequence[str] = ()) -> list[str]:
+    """Return the decisions for one message as lines to print.
+
+    Args:
+        decider: The decision model.
+        message: The user's message.
+        namespaces: Namespaces to route between.
+        records: Records to judge.
+    """
+    from ..core.pipeline import RecallPipeline
+    from ..core.types import Record, Turn
+
+    pipeline = RecallPipeline(decider)
+    turn = Turn(message)
+    found_by = [Record(text, namespaces[0]) for text in records]
+    recall = pipeline.recall(turn, namespaces, lambda name: found_by if name == namespaces[0] else [])
+    gate = recall.trace.gate
+    assert gate is not None
+    found = [f"gate {gate.outcome}  {_shown(gate.probability).strip()}"]
+    found += [
+        f"  {'search' if name in gate.selected else 'skip'}  {_shown(p).strip()}  {name}"
+        for name, p in gate.namespaces.items()
+    ]
+    judged = recall.trace.judgements or (pipeline.judge(turn, found_by) if records else ())
+    found += [
+        f"  {'keep' if one.keep else 'drop'}  {_shown(one.probability).strip()}  {one.rendered}  ({one.reason})"
+        for one in judged
+    ]
+    for call in recall.trace.decider_calls:
+        asked = f"{call.questions} questions in {1000 * call.seconds:.0f} ms"
+        found.append(f"{call.stage}: {asked}" + (f", model {call.model}" if call.model else ""))
+        found += [f"  ! failed open: {call.cause}"] if call.error else []
+        found += [f"  ! not answered: {dict(call.no_answers)}"] if call.no_answers else []
+        found += [f"  ! {why}" for why in call.untuned]
+    return found

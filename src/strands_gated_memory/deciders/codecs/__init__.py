@@ -1,0 +1,1 @@
+"""Wire formats: questions to a JSON document, a JSON document to checked answers. Pure."""

@@ -1,0 +1,70 @@
+"""Keys that cannot be printed by accident, and texts from which they are taken out."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import ConfigurationError
+
+_SHORTEST = 6
+"""Shorter keys are not masked in foreign texts: they would blot out ordinary words."""
+
+
+class Secret:
+    """An API key. `str`, `repr` and formatting show `***`; only `reveal` gives it away.
+
+    Args:
+        value: The key.
+        origin: Where it came from, for error messages, such as "TYPESAFE_API_KEY".
+
+    Raises:
+        ConfigurationError: The key is empty or cannot be sent in a header.
+    """
+
+    __slots__ = ("_value", "origin")
+
+    def __init__(self, value: str, origin: str) -> None:
+        stripped = value.strip()
+        if not stripped:
+            raise ConfigurationError(f"{origin} is empty; set it to your API key")
+        if not stripped.isascii() or not stripped.isprintable():
+            raise ConfigurationError(f"{origin} holds characters that no API key has; copy the key again")
+        self._value = stripped
+        self.origin = origin
+
+    def reveal(self) -> str:
+        """Return the key itself."""
+        return self._value
+
+    def mask(self, text: str) -> str:
+        """Return a text without the key in it."""
+        return text.replace(self._value, "***") if len(self._value) >= _SHORTEST else text
+
+    def mask_bytes(self, data: bytes) -> bytes:
+        """Return bytes without the key in them."""
+        return data.replace(self._value.encode(), b"***") if len(self._value) >= _SHORTEST else data
+
+    def __repr__(self) -> str:
+        return f"Secret({self.origin}=***)"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a Secret cannot be pickled or copied into a file")
+
+
+def key_from(variable: str, given: str | None, spec: str) -> Secret:
+    """Return the key given, else the one in the environment.
+
+    Args:
+        variable: The environment variable, such as "TYPESAFE_API_KEY".
+        given: A key passed by the caller.
+        spec: The decider that needs it, for the message.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if given is not None:
+        return Secret(given, "api_key")
+    value = os.environ.get(variable, "")
+    if not value.strip():
+        raise ConfigurationError(f"decider {spec!r} needs an API key; set {variable} in the environment")
+    return Secret(value, variable)

@@ -1,0 +1,1 @@
+"""Ways to a decision model: each sends one document and returns one."""

@@ -1,0 +1,291 @@
+"""One POST with a bearer key, over a connection pool that the process shares.
+
+httpx has a timeout per phase, not per call: the body is read in pieces with one eye on the clock, and
+the caller waits for this in another thread, so that not even a server that drips headers holds it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from ...core.budget import left
+from ...errors import (
+    BadAnswer,
+    ConfigurationError,
+    DeciderDenied,
+    DeciderError,
+    DeciderNotFound,
+    DeciderRejected,
+    DeciderThrottled,
+    DeciderTimeout,
+    DeciderUnavailable,
+    PromptTooLong,
+)
+from ..secret import Secret
+
+if TYPE_CHECKING:
+    import httpx
+
+_MAX_BYTES = 4_000_000
+"""More than any answer to questions of ours; a server that sends more is not a decision model."""
+_PAUSE_S = 0.1
+"""Wait before the second attempt where the server names no time."""
+_DETAIL_CHARACTERS = 200
+_RETRIED_STATUSES = (502, 503, 529)
+
+_lock = threading.Lock()
+_shared: httpx.Client | None = None
+
+
+def shared_client() -> httpx.Client:
+    """Return the process's connection pool, made at the first call."""
+    global _shared  # noqa: PLW0603 - one pool per process is the point
+    with _lock:
+        if _shared is None:
+            import httpx
+
+            _shared = httpx.Client(
+                limits=httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0),
+                follow_redirects=False,  # a redirect would take the key to another host
+                headers={"User-Agent": "strands-gated-memory", "Accept": "application/json"},
+            )
+            atexit.register(_shared.close)
+        return _shared
+
+
+def _forget_client() -> None:
+    global _lock, _shared
+    _lock, _shared = threading.Lock(), None  # a fork must not share its parent's connections
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_client)
+
+
+class HttpTransport:
+    """A decision model behind a URL.
+
+    Args:
+        url: The address that takes the POST.
+        key: Sent as `Authorization: Bearer`; None: nothing is sent.
+        headers: Further headers, none of them secret.
+        health_url: Where a strands-decider server describes itself; None: not asked.
+
+    Raises:
+        ConfigurationError: The URL cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: Secret | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        health_url: str | None = None,
+    ) -> None:
+        self.url = checked_url(url)
+        self.about: dict[str, Any] = {}
+        self._key = key
+        self._headers = dict(headers or {})
+        self._health_url = health_url
+
+    def __repr__(self) -> str:
+        return f"HttpTransport({self.url!r}{', key=***' if self._key else ''})"
+
+    def prepare(self) -> None:
+        """Ask a server that describes itself for its window and model; one that does not is left alone."""
+        if self._health_url is None:
+            return
+        import httpx
+
+        try:
+            response = shared_client().get(self._health_url, timeout=2.0)
+            found = response.json() if response.status_code == 200 else None
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
+            return
+        if isinstance(found, Mapping):
+            window = found.get("max_length")
+            if isinstance(window, int) and not isinstance(window, bool) and window > 0:
+                self.about["window_tokens"] = window
+            for name in ("model", "device"):
+                if isinstance(found.get(name), str):
+                    self.about[name] = found[name]
+
+    def send(self, document: Mapping[str, Any], until: float) -> object:
+        """POST the document and return the JSON that comes back."""
+        import httpx
+
+        try:
+            status, headers, body = self._post(
+                json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"), until
+            )
+        except httpx.TimeoutException as error:
+            raise DeciderTimeout(f"{self.url} gave no answer in time ({type(error).__name__})") from None
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            # A request that never got an answer is safe to repeat: decisions change nothing.
+            raise DeciderUnavailable(
+                f"{self.url} cannot be reached ({type(error).__name__}: {self._masked(str(error))})",
+                retry_after_s=_PAUSE_S,
+            ) from None
+        if status == 200:
+            return _parsed(body, self.url)
+        raise self._refusal(status, headers, body)
+
+    def _post(self, body: bytes, until: float) -> tuple[int, httpx.Headers, bytes]:
+        import httpx
+
+        timeout = left(until)
+        if timeout <= 0:
+            raise DeciderTimeout(f"no time left to ask {self.url}")
+        with shared_client().stream(
+            "POST",
+            self.url,
+            content=body,
+            headers={**self._headers, "Content-Type": "application/json"},
+            auth=_bearer(self._key) if self._key else None,
+            timeout=httpx.Timeout(timeout),
+        ) as response:
+            pieces: list[bytes] = []
+            size = 0
+            for piece in response.iter_bytes():
+                pieces.append(piece)
+                size += len(piece)
+                if left(until) <= 0:
+                    raise DeciderTimeout(f"{self.url} did not finish its answer in time")
+                if size > _MAX_BYTES:
+                    raise BadAnswer(f"{self.url} answered with more than {_MAX_BYTES} bytes")
+            whole = b"".join(pieces)
+            # Some servers quote the key that they refuse: it is taken out before anything can print it.
+            return response.status_code, response.headers, self._key.mask_bytes(whole) if self._key else whole
+
+    def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> DeciderError:
+        detail = error_detail(body)
+        message = f"{self.url} answered {status}" + (f": {detail}" if detail else "")
+        wait = retry_after_s(headers.get("retry-after-ms"), headers.get("retry-after"))
+        if status == 429:
+            return DeciderThrottled(message, retry_after_s=wait)
+        if status in _RETRIED_STATUSES:
+            return DeciderUnavailable(message, retry_after_s=_PAUSE_S if wait is None else wait)
+        return by_status(status, message, detail)
+
+    def _masked(self, text: str) -> str:
+        return self._key.mask(text) if self._key else text
+
+
+def by_status(status: int, message: str, detail: str = "") -> DeciderError:
+    """Return the error that an HTTP status stands for, without a second attempt."""
+    if status in (401, 403):
+        return DeciderDenied(message)
+    if status == 404:
+        return DeciderNotFound(message)
+    if status in (400, 413, 422) and looks_too_long(detail):
+        return PromptTooLong(message)
+    if 400 <= status < 500:
+        return DeciderRejected(message)
+    if status >= 500:
+        return DeciderUnavailable(message)
+    return BadAnswer(message)
+
+
+_TOO_LONG = re.compile(
+    r"context (window|length)|no tokens left|too (long|large|many tokens|many questions)|maximum .*(tokens|length)"
+    r"|token limit|exceeds? .*(window|tokens|length)",
+    re.IGNORECASE,
+)
+
+
+def looks_too_long(detail: str) -> bool:
+    """Tell whether a server's complaint is about size."""
+    return bool(_TOO_LONG.search(detail))
+
+
+def error_detail(body: bytes) -> str:
+    """Return what a server says about an error, short and on one line, never the input that it quotes."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""  # a proxy's page, or anything: the status says enough
+    if not isinstance(found, Mapping):
+        return ""
+    detail = found.get("detail", found.get("error", found.get("message", "")))
+    if isinstance(detail, list):
+        parts = [
+            f"{'.'.join(map(str, one.get('loc') or ()))}: {one.get('msg', '')}"
+            for one in detail[:3]
+            if isinstance(one, Mapping)
+        ]
+        detail = "; ".join(parts)
+    elif isinstance(detail, Mapping):
+        names = ("error_type", "type", "code", "message")
+        detail = ": ".join(str(detail[name]) for name in names if detail.get(name))
+    return " ".join(str(detail).split())[:_DETAIL_CHARACTERS]
+
+
+def retry_after_s(milliseconds: str | None, value: str | None) -> float | None:
+    """Return the seconds that a Retry-After header asks to wait, None if it says nothing usable."""
+    try:
+        if milliseconds is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        if value is None:
+            return None
+        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", value):
+            return float(value)
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def checked_url(url: str) -> str:
+    """Return a URL that can be used and printed.
+
+    Raises:
+        ConfigurationError: It is not http(s), has no host, or holds what might be a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        port_ok = parts.port is None or parts.port > 0
+    except ValueError:
+        parts, port_ok = urlsplit(""), False
+    if parts.username is not None or parts.password is not None or parts.query:
+        # Not quoted: it may hold a key, and httpx writes URLs to its log.
+        raise ConfigurationError(
+            "a decider's URL may not hold a user, a password or a query: URLs get logged. "
+            "Put the key into SYSTEMONE_API_KEY, or write deciders.catalog.system_one(url, api_key=...)"
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok or re.search(r"\s", url):
+        raise ConfigurationError(f"decider URL {url!r} cannot be used; write http://host:port or https://host")
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+
+
+def is_loopback(url: str) -> bool:
+    """Tell whether a URL stays on this machine."""
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def _parsed(body: bytes, url: str) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadAnswer(f"{url} answered 200, but not with JSON") from None
+
+
+def _bearer(key: Secret) -> httpx.Auth:
+    import httpx
+
+    class Bearer(httpx.Auth):
+        """Puts the key into the request and nowhere else, so that no frame holds it in a header mapping."""
+
+        def auth_flow(self, request: httpx.Request) -> Any:
+            request.headers["Authorization"] = "Bearer " + key.reveal()
+            yield request
+
+    return Bearer()

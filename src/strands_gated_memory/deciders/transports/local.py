@@ -1,0 +1,137 @@
+"""strands-decider in this process: one call of its engine, no request. torch is imported at the first use."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...core.budget import left
+from ...errors import ConfigurationError, DeciderRejected, DeciderTimeout, DeciderUnavailable, PromptTooLong
+from .http import looks_too_long
+
+DEFAULT_CHECKPOINT = "StrandsAgents/strands-decider-2B-qwen3.5-v1-2610"
+"""The released 2B model. Its first use downloads about 4.5 GB, by strands-decider's own documentation."""
+
+_RELOAD_AFTER_S = 60.0
+"""After a failure to load, how long calls fail at once before another try."""
+
+_CONFIG = "strands_decider_config.json"
+
+
+class LocalEngine:
+    """A strands-decider checkpoint, loaded once, on the best device there is.
+
+    The window is strict: a prompt that does not fit is refused by the engine, never cut.
+
+    Args:
+        checkpoint: A folder, or a repository id on the model hub.
+        device: "cuda", "mps", "cpu"; None: the best available.
+
+    Raises:
+        ConfigurationError: The package is not installed, or the folder holds no checkpoint.
+    """
+
+    def __init__(self, checkpoint: str | None = None, device: str | None = None) -> None:
+        self.checkpoint = checkpoint or DEFAULT_CHECKPOINT
+        if importlib.util.find_spec("strands_decider") is None:
+            raise ConfigurationError(
+                'decider "strands-decider" needs the strands-decider package; run: '
+                "pip install 'strands-gated-memory[strands-decider]'"
+            )
+        looks_like_path = self.checkpoint.startswith((".", "/", "~", os.sep)) or self.checkpoint.count("/") > 1
+        folder = Path(self.checkpoint).expanduser()
+        if (looks_like_path or folder.exists()) and not (folder / _CONFIG).is_file():
+            raise ConfigurationError(f"decider checkpoint {self.checkpoint!r} is not a folder that holds {_CONFIG}")
+        if folder.exists():
+            self.checkpoint = str(folder)
+        self.about: dict[str, Any] = {}
+        self._device = device
+        self._loading = threading.Lock()
+        self._engine: Any = None
+        self._failure: tuple[float, str] | None = None
+        self._guard: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+
+    def __repr__(self) -> str:
+        return f"LocalEngine({os.path.basename(self.checkpoint.rstrip(os.sep))!r})"
+
+    def prepare(self) -> None:
+        """Load the model and ask it once.
+
+        Raises:
+            DeciderUnavailable: It cannot be loaded.
+        """
+        self._loaded(None)
+        self._evaluate({"state": {"message": "warm"}, "questions": {"q": {"type": "noul", "instructions": "It is."}}})
+
+    def send(self, document: Mapping[str, Any], until: float) -> object:
+        """Ask the engine; a forward cannot be interrupted, so whoever waits stops waiting."""
+        self._loaded(until)
+        return self._evaluate(document)
+
+    def _evaluate(self, document: Mapping[str, Any]) -> object:
+        from pydantic import ValidationError
+        from strands_decider.schema import SystemOneRequest
+
+        try:
+            request = SystemOneRequest(**document)
+        except ValidationError as error:
+            raise DeciderRejected(f"strands-decider refuses the request: {error.error_count()} faults") from None
+        try:
+            with self._guard:
+                return self._engine.evaluate(request).model_dump()
+        except ValueError as error:
+            kind = PromptTooLong if looks_too_long(str(error)) else DeciderRejected
+            raise kind(f"strands-decider refuses the request: {error}") from None
+
+    def _loaded(self, until: float | None) -> None:
+        """Load unless loaded; wait for another thread that loads, but not beyond the deadline."""
+        if self._engine is not None:
+            return
+        if not self._loading.acquire(timeout=-1 if until is None else left(until)):
+            raise DeciderTimeout(f"strands-decider checkpoint {self.checkpoint!r} is still being loaded")
+        try:
+            if self._engine is not None:
+                return
+            if self._failure is not None and time.monotonic() < self._failure[0]:
+                raise DeciderUnavailable(self._failure[1])
+            try:
+                self._engine = self._load()
+            except Exception as error:
+                why = (
+                    f"strands-decider checkpoint {self.checkpoint!r} cannot be loaded ({type(error).__name__}: {error})"
+                )
+                self._failure = (time.monotonic() + _RELOAD_AFTER_S, why)
+                raise DeciderUnavailable(why) from error
+        finally:
+            self._loading.release()
+
+    def _load(self) -> Any:
+        from strands_decider.infer import EngineConfig, SystemOneEngine
+        from strands_decider.modeling import StrandsDeciderModel
+
+        device = self._device or _best_device()
+        if device.startswith("mps"):
+            self._guard = threading.Lock()  # overlapping forwards abort the process there, strands-decider issue 9
+        name = os.path.basename(self.checkpoint.rstrip("/" + os.sep))
+        # load_engine() cannot be told to refuse what does not fit.
+        engine = SystemOneEngine(
+            StrandsDeciderModel.load(self.checkpoint),
+            EngineConfig(device=device, strict_window=True, model_name=name),
+        )
+        self.about.update(model=name, device=device, window_tokens=int(engine.model.config.max_length))
+        return engine
+
+
+def _best_device() -> str:
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    mps = getattr(torch.backends, "mps", None)
+    return "mps" if mps is not None and mps.is_available() else "cpu"

@@ -1,0 +1,209 @@
+"""`check` and `ask` on the command line, and the probe at a manager's start."""
+
+import logging
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig, RetrievalConfig
+from loopback import serving, system_one
+
+from strands_gated_memory import ConfigurationError, GatedMemorySessionManager
+from strands_gated_memory.cli import main
+from strands_gated_memory.core.questions import Noul
+from strands_gated_memory.deciders.check import check, lines, probe
+from strands_gated_memory.testing import HashingEncoder, local_agentcore
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+
+class Told:
+    """P(yes) by whether the message asks for dinner."""
+
+    def __init__(self, yes=0.9, no=0.1, seconds=0.0):
+        self.yes, self.no, self.seconds = yes, no, seconds
+        self.asked = 0
+
+    def decide(self, state, questions):
+        self.asked += 1
+        time.sleep(self.seconds)
+        return {name: Noul(self.yes if "dinner" in state["message"] else self.no) for name in questions}
+
+
+def test_a_report_names_latency_and_sanity():
+    report = check(Told())
+
+    assert report.available
+    assert set(report.latency_ms) == {1, 8, 20}
+    assert (report.needs_memory, report.needs_nothing) == (0.9, 0.1)
+    assert report.notes == ()
+
+
+def test_a_model_slower_than_its_deadline_is_pointed_out():
+    slow = Told(seconds=0.06)
+    slow.deadline_s = 0.1
+
+    assert any("deadline is 0.1 s" in note for note in check(slow).notes)
+
+
+def test_a_model_that_cannot_tell_is_pointed_out():
+    assert any("worthless" in note for note in check(Told(0.4, 0.6)).notes)
+
+
+def test_a_model_that_is_not_there():
+    with serving(system_one()) as server:
+        gone = server.url
+    from strands_gated_memory.deciders.catalog import system_one as client
+
+    report = check(client(gone))
+
+    assert not report.available
+    assert report.failure.startswith("unavailable")
+    assert lines(report, "x")[0] == "x: NOT available"
+
+
+def test_probe_says_what_is_wrong():
+    assert probe(Told(), 1) is None
+    assert "invalid" in probe(Told(2.0), 1)
+
+
+def test_cli_check(capsys):
+    with serving(system_one(0.9, "jev-1.14.0")) as server:
+        status = main(["check", server.url])
+    out = capsys.readouterr().out
+
+    assert status == 0
+    assert "available, model jev-1.14.0" in out
+    assert "20 questions" in out
+    assert "measured on jev-1.13" in out
+
+
+def test_cli_check_of_a_wrong_address(capsys):
+    with serving(lambda request: (404, {"detail": "Not Found"})) as server:
+        status = main(["check", server.url])
+
+    assert status == 1
+    assert "not_found" in capsys.readouterr().out
+
+
+def test_cli_ask(capsys):
+    with serving(system_one(0.9)) as server:
+        status = main(["ask", server.url, "What should I drink?", "--record", "Likes tea."])
+    out = capsys.readouterr().out
+
+    assert status == 0
+    assert "gate open  0.900" in out
+    assert "keep  0.900  Likes tea." in out
+    assert "/preferences/{actorId}/" in out
+
+
+def test_cli_ask_of_a_broken_model(capsys):
+    with serving(lambda request: (500, {})) as server:
+        status = main(["ask", server.url, "What should I drink?"])
+
+    assert status == 1
+    assert "failed open" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["check", "jef"], ["ask", "jev", "hi"]])
+def test_cli_wrong_spec(command, capsys):
+    assert main(command) == 2
+    assert "strands-gated-memory: decider" in capsys.readouterr().err
+
+
+def test_cli_list_falls_back(capsys):
+    with serving(lambda request: (500, {})) as dead, serving(system_one(0.9)) as alive:
+        assert main(["check", f"{dead.url},{alive.url}"]) == 0
+    assert "model jev-1.13.0" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def core():
+    with local_agentcore(encoder=HashingEncoder()) as handle:
+        yield handle
+
+
+def manager(core, **options):
+    config = AgentCoreMemoryConfig(
+        memory_id=core.memory_id, actor_id="bob", session_id="s1",
+        retrieval_config={"/facts/{actorId}/": RetrievalConfig()},
+    )  # fmt: skip
+    return GatedMemorySessionManager(config, region_name="us-east-1", **options)
+
+
+def _warmed():
+    for thread in threading.enumerate():
+        if thread.name == "gated-memory-warm":
+            thread.join(10)
+
+
+def test_a_wrong_address_is_known_before_the_first_turn(core, caplog):
+    with serving(lambda request: (404, {"detail": "no such endpoint"})) as server:
+        manager(core, decider=server.url)
+        _warmed()
+
+    assert "the decision model does not answer" in caplog.text
+    assert "no such endpoint" in caplog.text
+
+
+def test_raise_makes_it_an_error(core):
+    missing = (404, {"detail": "no such endpoint"})
+    with serving(lambda request: missing) as server, pytest.raises(ConfigurationError, match="no such endpoint"):
+        manager(core, decider=server.url, decider_check="raise")
+
+
+def test_raise_asks_a_function_too(core):
+    def broken(state, questions):
+        raise RuntimeError("no")
+
+    with pytest.raises(ConfigurationError, match="RuntimeError"):
+        manager(core, decider=broken, decider_check="raise")
+
+
+def test_off_asks_nobody(core, caplog):
+    with serving(lambda request: (404, {})) as server:
+        manager(core, decider=server.url, decider_check="off")
+        _warmed()
+
+    assert server.requests == []
+    assert caplog.text == ""
+
+
+def test_a_healthy_decider_is_asked_one_question_quietly(core, caplog):
+    caplog.set_level(logging.WARNING)
+    with serving(system_one(0.9)) as server:
+        found = manager(core, decider=server.url)
+        _warmed()
+
+    assert len(server.requests) == 1
+    assert found.stats.as_dict()["decider_calls"] == 0
+    assert caplog.text == ""
+
+
+def test_by_default_a_function_is_not_probed(core):
+    told = Told()
+    manager(core, decider=told)
+    _warmed()
+
+    assert told.asked == 0
+
+
+def test_an_unknown_mode_is_refused(core):
+    with pytest.raises(ConfigurationError, match="decider_check"):
+        manager(core, decider=None, decider_check="loud")
+
+
+def test_importing_the_package_loads_no_client():
+    """Beyond what the parent class loads itself."""
+    code = (
+        "import sys, bedrock_agentcore.memory.integrations.strands.session_manager\n"
+        "before = set(sys.modules)\n"
+        "import strands_gated_memory, strands_gated_memory.deciders.catalog\n"
+        "heavy = ('httpx', 'httpcore', 'torch', 'strands_decider', 'boto3', 'strands_gated_memory.deciders.llm')\n"
+        "print(sorted(set(heavy) & (set(sys.modules) - before)))"
+    )
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+
+    assert run.stdout.strip() == "[]"
