@@ -56,7 +56,7 @@ words = st.text("abcdefgh éüß茶خ0123456789", min_size=1, max_size=20).map(l
 starts = st.sampled_from(["\n- ", "\n* ", "\n• ", "\n  ", "\n1. ", "\n\n", "\n", "\t", ": ", ",", ". "])
 prose = st.lists(starts | st.text(max_size=6), max_size=15).map("".join)
 
-every_record = settings(max_examples=600, deadline=None)
+every_record = settings(max_examples=250, deadline=None)
 
 
 @every_record
