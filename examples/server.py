@@ -2,7 +2,7 @@
 
     python examples/server.py
 
-Forty requests of ten users in eight threads, on an emulated memory. The embedded model is loaded once per
+Forty requests of ten users in two threads, on an emulated memory. The embedded model is loaded once per
 process, whatever the number of managers; `RecallStats` is the only object to hand around.
 """
 
@@ -43,10 +43,9 @@ def main() -> None:
         for user in users:
             record = {"namespace": "/facts/{actorId}/", "text": f"{user} does not eat meat."}
             seed_records(client, memory.memory_id, [record], actor_id=user)
-        with ThreadPoolExecutor(8) as pool:
-            for user in users:
-                for prompt in PROMPTS:
-                    pool.submit(handle, memory.memory_id, user, prompt)
+        requests = [(memory.memory_id, user, prompt) for user in users for prompt in PROMPTS]
+        with ThreadPoolExecutor(2) as pool:  # as many as cores: more only wait for each other
+            list(pool.map(lambda request: handle(*request), requests))  # list: a failed request shows
         print(STATS)
 
 
