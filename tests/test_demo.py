@@ -153,3 +153,22 @@ def test_a_persona_file_that_is_not_there_is_one_line_on_stderr(tmp_path, capsys
     assert shown.out == ""
     assert shown.err.startswith("strands-gated-memory: persona file")
     assert shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["demo"], ["demo", "--json"]])
+def test_a_terminal_of_few_characters_is_no_failure(arguments):
+    command = Path(sys.executable).with_name("strands-gated-memory")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+
+    run = subprocess.run([command, *arguments], capture_output=True, text=True, check=False, env=environment)
+
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_reader_that_has_gone_ends_the_demo_quietly():
+    command = Path(sys.executable).with_name("strands-gated-memory")
+
+    run = subprocess.run(f"{command} demo --json | true", shell=True, capture_output=True, text=True, check=True)
+
+    assert "BrokenPipeError" not in run.stderr

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,15 +35,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--namespace", action="append", metavar="PATH", help="a namespace to route to; default: preferences and facts"
     )
     options = parser.parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a character shows a question mark
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        if options.command == "check":
-            return _check(options.spec)
-        if options.command == "ask":
-            return _ask(options.spec, options.message, options.namespace or _NAMESPACES, options.record)
-        return _demo(options.persona, as_json=options.json)
+        status = _run(options)
+        sys.stdout.flush()  # here, where a reader that has gone is handled
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except ConfigurationError as error:
         print(f"strands-gated-memory: {error}", file=sys.stderr)
         return 2
+    return status
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.command == "check":
+        return _check(options.spec)
+    if options.command == "ask":
+        return _ask(options.spec, options.message, options.namespace or _NAMESPACES, options.record)
+    return _demo(options.persona, as_json=options.json)
 
 
 _NAMESPACES = ("/preferences/{actorId}/", "/facts/{actorId}/")
@@ -97,7 +111,7 @@ def _demo(path: Path | None, *, as_json: bool) -> int:
     arms = {name: arm_figures(arm, persona) for name, arm in results.items()}
     turns = turn_rows(results["gated"], persona)
     if as_json:
-        print(json.dumps({"arms": arms, "turns": turns}, indent=1, ensure_ascii=False))
+        print(json.dumps({"arms": arms, "turns": turns}, indent=1))
     else:
         from .demo.report import print_report
 

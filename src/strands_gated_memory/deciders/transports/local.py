@@ -47,7 +47,9 @@ class LocalEngine:
         looks_like_path = self.checkpoint.startswith((".", "/", "~", os.sep)) or self.checkpoint.count("/") > 1
         folder = Path(self.checkpoint).expanduser()
         if (looks_like_path or folder.exists()) and not (folder / _CONFIG).is_file():
-            raise ConfigurationError(f"decider checkpoint {self.checkpoint!r} is not a folder that holds {_CONFIG}")
+            raise ConfigurationError(
+                f'decider "strands-decider:{self.checkpoint}": there is no folder that holds {_CONFIG}'
+            )
         if folder.exists():
             self.checkpoint = str(folder)
         self.about: dict[str, Any] = {}
