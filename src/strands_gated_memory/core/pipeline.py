@@ -134,7 +134,9 @@ class RecallPipeline:
             One judgement per record, in the order given. Never raises: a record without a valid answer
             is kept.
         """
-        return self._judge(turn, tuple(records), _Clock(_deadline(self.decider, self.policy)))[0]
+        return self._judge(
+            turn, records, [self._render(record) for record in records], _Clock(_deadline(self.decider, self.policy))
+        )[0]
 
     def recall(self, turn: Turn, namespaces: Iterable[str], search: Search) -> Recall:
         """Recall for one turn.
@@ -153,8 +155,13 @@ class RecallPipeline:
         gate, gate_call = self._gate(turn, namespaces, clock)
         pinned = tuple(name for name in namespaces if name in self.policy.router.pinned)
         found = self._search(turn, namespaces, (*pinned, *gate.selected), search, clock)
-        unique, duplicates = self._without_duplicates(found.records)
-        judgements, judge_call = self._judge(turn, unique, clock)
+        rendered = [self._render(record) for record in found.records]
+        repeated = same_facts.duplicates(found.records, rendered) if self.policy.select.dedupe else set()
+        unique = [at for at in range(len(rendered)) if at not in repeated]
+        duplicates = [Dropped(found.records[at], "duplicate") for at in sorted(repeated)]
+        judgements, judge_call = self._judge(
+            turn, [found.records[at] for at in unique], [rendered[at] for at in unique], clock
+        )
         records, block = self._inject(judgements)
         left_out = tuple(Dropped(j.record, j.reason) for j in judgements if not j.keep)
         trace = TurnTrace(
@@ -245,19 +252,11 @@ class RecallPipeline:
         future = _submit(SEARCHES, _collecting(search, namespace, collector), RetrievalUnavailable)
         return _Running(namespace, collector, future, pinned)
 
-    def _without_duplicates(self, records: tuple[Record, ...]) -> tuple[tuple[Record, ...], list[Dropped]]:
-        if not self.policy.select.dedupe:
-            return records, []
-        repeated = same_facts.duplicates(records, [self._render(record) for record in records])
-        unique = tuple(record for at, record in enumerate(records) if at not in repeated)
-        return unique, [Dropped(records[at], "duplicate") for at in sorted(repeated)]
-
     # Validate and select
 
     def _judge(
-        self, turn: Turn, records: tuple[Record, ...], clock: _Clock
+        self, turn: Turn, records: Sequence[Record], rendered: Sequence[str], clock: _Clock
     ) -> tuple[list[Judgement], DeciderCall | None]:
-        rendered = [self._render(record) for record in records]
         present = [at for at, text in enumerate(rendered) if text]
         probabilities: dict[int, float | None] = dict.fromkeys(present)
         call: DeciderCall | None = None
