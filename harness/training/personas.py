@@ -29,6 +29,7 @@ class Ask:
     """One labelled turn.
 
     Attributes:
+        key: Its id within the persona.
         text: The user's message.
         previous: Texts before it, oldest first.
         needed: Whether a lookup is worth making.
@@ -37,6 +38,7 @@ class Ask:
         grades: 1 or 2 per record id; the others are 0.
     """
 
+    key: str
     text: str
     previous: tuple[str, ...]
     needed: bool
@@ -101,6 +103,7 @@ def _persona(data: Mapping[str, Any], path: Path, split: Split) -> Persona:
         records={record["id"]: render_record(record["text"]) for record in data["records"]},
         turns=tuple(
             Ask(
+                turn["id"],
                 turn["text"],
                 tuple(map(_said, turn["previous"])),
                 turn["needs_memory"],

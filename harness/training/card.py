@@ -1,0 +1,318 @@
+"""Write docs/model-card.md: what the embedded model is, and every figure of it, with intervals.
+
+    python -m harness.training.card            # writes docs/model-card.md
+    python -m harness.training.card --check    # fails when the page is not what this model and corpus give
+
+No figure on the page is typed by hand. `comparison.json` beside this file holds the development-split figures of
+the alternatives that were trained, as their runs printed them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from strands_gated_memory.embedded.decider import EmbeddedDecider
+from strands_gated_memory.embedded.encoder import DATA, Encoder
+
+from .agreement import SECOND, agreement, read_second
+from .check_corpus import check
+from .figures import calibration_error
+from .personas import read_personas
+from .scored import ScoredTurn, Scorer
+
+ROOT = Path(__file__).parents[2]
+CORPUS = Path(__file__).parent / "corpus"
+PAGE = ROOT / "docs" / "model-card.md"
+TEMPLATE = Path(__file__).parent / "model_card.md"
+COMPARISON = Path(__file__).parent / "comparison.json"
+DEVELOPMENT = ROOT / "harness" / "data"
+RESAMPLES = 1000
+WORST = 20
+
+Statistic: TypeAlias = Callable[[Sequence[ScoredTurn]], "float | None"]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if len(values) else None
+
+
+def _gated(turns: Sequence[ScoredTurn]) -> tuple[np.ndarray, np.ndarray]:
+    answered = [turn for turn in turns if turn.gate is not None]
+    return np.array([turn.gate for turn in answered]), np.array([turn.needed for turn in answered], bool)
+
+
+def gate_auc(turns: Sequence[ScoredTurn]) -> float | None:
+    """Return the AUC of P(memory is needed)."""
+    p, y = _gated(turns)
+    return float(roc_auc_score(y, p)) if 0 < y.sum() < y.size else None
+
+
+def gate_accuracy(turns: Sequence[ScoredTurn]) -> float | None:
+    """Return the share of turns on the right side of P = 0.5."""
+    p, y = _gated(turns)
+    return _mean((p >= 0.5) == y)
+
+
+def gate_recall(cut: float) -> Statistic:
+    """Return the statistic: share of needed turns at or above the cut."""
+
+    def of(turns: Sequence[ScoredTurn]) -> float | None:
+        p, y = _gated(turns)
+        return _mean(p[y] >= cut)
+
+    return of
+
+
+def gate_skip(cut: float) -> Statistic:
+    """Return the statistic: share of other turns below the cut."""
+
+    def of(turns: Sequence[ScoredTurn]) -> float | None:
+        p, y = _gated(turns)
+        return _mean(p[~y] < cut)
+
+    return of
+
+
+def gate_pairs(cut: float) -> Statistic:
+    """Return the statistic: share of pairs (same words, other history, other label) with both sides right."""
+
+    def of(turns: Sequence[ScoredTurn]) -> float | None:
+        pairs: dict[str, list[ScoredTurn]] = {}
+        for turn in turns:
+            if turn.pair and turn.gate is not None:
+                pairs.setdefault(turn.pair, []).append(turn)
+        mixed = [pair for pair in pairs.values() if len({turn.needed for turn in pair}) == 2]
+        return _mean([all(((turn.gate or 0.0) >= cut) == turn.needed for turn in pair) for pair in mixed])
+
+    return of
+
+
+def gate_calibration(turns: Sequence[ScoredTurn]) -> float | None:
+    """Return the expected calibration error of the gate."""
+    p, y = _gated(turns)
+    return calibration_error(p, y.astype(float))
+
+
+def route_recall(turns: Sequence[ScoredTurn]) -> float | None:
+    """Return the share of needed namespaces that are searched."""
+    return _mean([hit for turn in turns for one in turn.routed for hit in one.searched[one.wanted]])
+
+
+def route_avoided(turns: Sequence[ScoredTurn]) -> float | None:
+    """Return the share of other namespaces that are not searched."""
+    return _mean([not hit for turn in turns for one in turn.routed for hit in one.searched[~one.wanted]])
+
+
+def _judged(turns: Sequence[ScoredTurn], grade: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return probabilities and flags of the turns that have records of this grade or above, and others."""
+    found = []
+    for turn in turns:
+        if turn.needed and turn.relevance is not None and turn.grades is not None:
+            flags = turn.grades >= grade
+            if 0 < flags.sum() < flags.size:
+                found.append((turn.relevance, flags))
+    return found
+
+
+def relevance_auc(grade: int) -> Statistic:
+    """Return the statistic: mean over turns of the AUC of records of this grade or above."""
+    return lambda turns: _mean([float(roc_auc_score(flags, p)) for p, flags in _judged(turns, grade)])
+
+
+def precision_at_k(turns: Sequence[ScoredTurn]) -> float | None:
+    """Return mean P@k over turns, k the number of records of grade 1 or 2; ties count against it."""
+    found = []
+    for p, flags in _judged(turns, 1):
+        order = np.lexsort((flags, -p))  # among equals, the irrelevant first
+        found.append(float(flags[order[: flags.sum()]].mean()))
+    return _mean(found)
+
+
+def selected_recall(turns: Sequence[ScoredTurn]) -> float | None:
+    """Return the share of grade-2 records of needed turns that selection keeps."""
+    return _mean([kept for turn in _selected(turns) for kept in turn.kept[turn.grades == 2]])  # type: ignore[index]
+
+
+def zeros_kept(turns: Sequence[ScoredTurn]) -> float | None:
+    """Return how many records of grade 0 selection keeps per needed turn, of 15 candidates."""
+    return _mean([15 * float(turn.kept[turn.grades == 0].sum()) / len(turn.texts) for turn in _selected(turns)])  # type: ignore[index]
+
+
+def _selected(turns: Sequence[ScoredTurn]) -> list[ScoredTurn]:
+    return [turn for turn in turns if turn.needed and turn.kept is not None]
+
+
+def relevance_calibration(turns: Sequence[ScoredTurn]) -> float | None:
+    """Return the expected calibration error of relevance on needed turns; grade 1 counts half."""
+    judged = [turn for turn in turns if turn.needed and turn.relevance is not None and turn.grades is not None]
+    if not judged:
+        return None
+    p = np.concatenate([turn.relevance for turn in judged if turn.relevance is not None])
+    return calibration_error(p, np.concatenate([turn.grades for turn in judged if turn.grades is not None]) / 2)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of the card."""
+
+    name: str
+    goal: str
+    of: Statistic
+
+
+def figures(gate_cut: float) -> list[Figure]:
+    """Return the rows, for a gate that opens at this probability."""
+    return [
+        Figure("gate: accuracy at P = 0.5", "≥ 0.93", gate_accuracy),
+        Figure("gate: AUC", "", gate_auc),
+        Figure("gate: recall of needed turns", "≥ 0.98", gate_recall(gate_cut)),
+        Figure("gate: share of unneeded turns closed", "≥ 0.75", gate_skip(gate_cut)),
+        Figure("gate: same words, other history, both right", "≥ 0.85", gate_pairs(gate_cut)),
+        Figure("gate: calibration error", "≤ 0.05", gate_calibration),
+        Figure("route: recall per needed namespace", "≥ 0.97", route_recall),
+        Figure("route: searches avoided", "≥ 0.40", route_avoided),
+        Figure("relevance: mean AUC, grade 2", "≥ 0.95", relevance_auc(2)),
+        Figure("relevance: mean AUC, grade ≥ 1", "≥ 0.92", relevance_auc(1)),
+        Figure("relevance: mean P@k", "≥ 0.80", precision_at_k),
+        Figure("relevance: calibration error", "≤ 0.05", relevance_calibration),
+        Figure("after selection: recall of grade 2", "≥ 0.98", selected_recall),
+        Figure("after selection: grade 0 kept, of 15", "≤ 1.0", zeros_kept),
+    ]
+
+
+def interval(of: Statistic, turns: Sequence[ScoredTurn], seed: int = 0) -> tuple[float, float] | None:
+    """Return the percentile bootstrap's 95 % interval; whole groups (personas) are resampled."""
+    groups: dict[str, list[ScoredTurn]] = {}
+    for turn in turns:
+        groups.setdefault(turn.group, []).append(turn)
+    members = list(groups.values())
+    random = np.random.default_rng(seed)
+    found = []
+    for _ in range(RESAMPLES):
+        sample = [turn for at in random.integers(len(members), size=len(members)) for turn in members[at]]
+        if (value := of(sample)) is not None:
+            found.append(value)
+    return (float(np.quantile(found, 0.025)), float(np.quantile(found, 0.975))) if found else None
+
+
+def _cell(of: Statistic, turns: Sequence[ScoredTurn]) -> str:
+    value = of(turns)
+    if value is None:
+        return "–"
+    bounds = interval(of, turns)
+    return f"{value:.3f} ({bounds[0]:.3f}–{bounds[1]:.3f})" if bounds else f"{value:.3f}"
+
+
+def table(rows: Sequence[Figure], columns: dict[str, Sequence[ScoredTurn]]) -> str:
+    """Return the figures as a Markdown table, one column per set of turns."""
+    lines = [f"| figure | goal | {' | '.join(columns)} |", f"|---|---|{'---|' * len(columns)}"]
+    lines += [f"| {row.name} | {row.goal} | {' | '.join(_cell(row.of, t) for t in columns.values())} |" for row in rows]
+    return "\n".join(lines)
+
+
+def worst(turns: Sequence[ScoredTurn], gate_cut: float) -> str:
+    """Return the twenty worst cases: gate mistakes and records, by how sure the model was of the wrong answer."""
+    found: list[tuple[float, str]] = []
+    for turn in turns:
+        said = f"“{_short(turn.text, 90)}”" + (f" after “{_short(turn.previous[-1], 50)}”" if turn.previous else "")
+        if turn.gate is not None and (turn.gate >= gate_cut) != turn.needed:
+            wrong = 1 - turn.gate if turn.needed else turn.gate
+            label = "needed, closed" if turn.needed else "not needed, open"
+            found.append((wrong, f"| gate | {label} | {turn.gate:.3f} | {turn.where} | {said} | |"))
+        if turn.needed and turn.relevance is not None and turn.grades is not None:
+            for p, grade, text in zip(turn.relevance, turn.grades, turn.texts, strict=True):
+                if grade == 2 or (grade == 0 and p > 0.5):
+                    wrong = 1 - p if grade == 2 else p
+                    row = f"| record | grade {grade} | {p:.3f} | {turn.where} | {said} | {_short(text, 90)} |"
+                    found.append((float(wrong), row))
+    gates = sorted((row for row in found if row[1].startswith("| gate")), reverse=True)[: WORST // 2]
+    records = sorted((row for row in found if row[1].startswith("| record")), reverse=True)[: WORST - len(gates)]
+    head = "| decision | label | P | where | message | record |\n|---|---|---|---|---|---|\n"
+    return head + "\n".join(row for _, row in [*gates, *records])
+
+
+def _short(text: str, most: int) -> str:
+    text = " ".join(text.split()).replace("|", "\\|")
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def page() -> str:
+    """Return the model card."""
+    decider = EmbeddedDecider(Encoder(cache_entries=1_000_000))
+    scorer = Scorer(decider)
+    personas = read_personas(CORPUS, test=True)
+    sets = {split: list(scorer.personas([one for one in personas if one.split == split])) for split in ("test", "dev")}
+    gate_dev = list(scorer.gate_items(DEVELOPMENT / "gate_dev.json"))
+    relevance_dev = list(scorer.relevance_items(DEVELOPMENT / "relevance_dev.json"))
+    pairs = scorer.same_facts(DEVELOPMENT / "persona.json")
+    cut = scorer.thresholds.gate
+    rows = figures(cut)
+    groups = {"gate": [r for r in rows if r.name.startswith("gate") and "history" not in r.name]}
+    groups["relevance"] = [r for r in rows if r.name.startswith(("relevance", "after"))]
+    counted, _ = check(CORPUS)
+    agreed = agreement(personas, read_second(SECOND))
+    values = {
+        "model_id": decider.model_id,
+        "files": "\n".join(
+            f"| `{path.name}` | {path.stat().st_size:,} | `{hashlib.sha256(path.read_bytes()).hexdigest()}` |"
+            for path in sorted(DATA.iterdir())
+        ),
+        "splits": "\n".join(f"| {' | '.join(row)} |" for row in counted),
+        "agreement": f"Over {agreed['turns']} turns and {agreed['pairs']:,} pairs Cohen's kappa is "
+        f"{agreed['needs_memory']:.2f} for needs_memory, {agreed['grade'][0]:.2f} for grade 0, "
+        f"{agreed['grade'][1]:.2f} for grade 1 and {agreed['grade'][2]:.2f} for grade 2.",
+        "thresholds": ", ".join(f"{name} {value:g}" for name, value in vars(scorer.thresholds).items() if value),
+        "figures": table(rows, {"test (held out)": sets["test"], "dev (chosen on)": sets["dev"]}),
+        "gate_dev": table(groups["gate"], {f"gate_dev, {_answered(gate_dev)}": gate_dev}),
+        "relevance_dev": table(groups["relevance"], {f"relevance_dev, {_answered(relevance_dev)}": relevance_dev}),
+        "shapes": f"{float(np.mean([b - a for a, b in pairs])):+.3f} (mean absolute "
+        f"{float(np.mean([abs(b - a) for a, b in pairs])):.3f}, {len(pairs)} pairs of fact and message)",
+        "comparison": _comparison(),
+        "worst": worst(sets["test"], cut),
+    }
+    text = TEMPLATE.read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace("{{" + name + "}}", value)
+    return text
+
+
+def _answered(turns: Sequence[ScoredTurn]) -> str:
+    answered = sum(turn.gate is not None for turn in turns)
+    return f"{answered} of {len(turns)} answered"
+
+
+def _comparison() -> str:
+    rows = json.loads(COMPARISON.read_text(encoding="utf-8"))
+    names = list(rows[0])
+    return "\n".join(
+        [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+        + [f"| {' | '.join(str(row[name]) for name in names)} |" for row in rows]
+    )
+
+
+def main() -> int:
+    """Write or check the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    text = page()
+    if options.check:
+        current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
+        print("docs/model-card.md is current" if current else "stale: run python -m harness.training.card")
+        return int(not current)
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
