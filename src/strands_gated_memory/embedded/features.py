@@ -17,11 +17,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.float32]
 
 HISTORY_CHARACTERS = 160
-"""How much of each earlier text is read: more than 99 in 100 of the replies that the encoder was trained on have.
-A longer one would outweigh a short message: "Noted." after it would read like more of it."""
+"""How much of each earlier text is read. More would outweigh a short message: "Noted." would read like more of it."""
+_HISTORY_END = 60
+"""How many of these are the text's last: a long reply often ends with what the next message answers."""
 MESSAGE_CHARACTERS = 800
 """How much of a message is read where the turn is one text."""
 _SEPARATOR = " [SEP] "
+
+
+def excerpt(text: str) -> str:
+    """Return an earlier text, or the beginning and the end of a long one."""
+    if len(text) <= HISTORY_CHARACTERS:
+        return text
+    return f"{text[: HISTORY_CHARACTERS - _HISTORY_END]} … {text[-_HISTORY_END:]}"
 
 
 def turn_text(message: str, previous: Sequence[str]) -> str:
@@ -29,7 +37,7 @@ def turn_text(message: str, previous: Sequence[str]) -> str:
 
     The parts are joined by the tokenizer's separator; a separator within a part is taken out.
     """
-    parts = [message[:MESSAGE_CHARACTERS], *(text[:HISTORY_CHARACTERS] for text in previous[-2:])]
+    parts = [message[:MESSAGE_CHARACTERS], *(excerpt(text) for text in previous[-2:])]
     return _SEPARATOR.join(part.replace("[SEP]", " ").replace("[CLS]", " ") for part in parts)
 
 
@@ -59,7 +67,7 @@ class Texts:
             message: The user's message.
             previous: Texts before it, oldest first, ending with the assistant's.
         """
-        user, assistant = (text[:HISTORY_CHARACTERS] for text in ("", "", *previous)[-2:])
+        user, assistant = (excerpt(text) for text in ("", "", *previous)[-2:])
         context = f"{user}\n{message}" if user else message
         return cls(message, user, assistant, context, turn_text(message, previous))
 
