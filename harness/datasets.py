@@ -37,6 +37,15 @@ class Item(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+class JudgedRecord(Item):
+    """A record and how much it bears on one query."""
+
+    id: str
+    text: Text
+    """As stored."""
+    grade: Grade
+
+
 class GateItem(Item):
     """An utterance and whether a lookup is worth making."""
 
@@ -51,6 +60,8 @@ class GateItem(Item):
     """Those that may be searched or not."""
     lang: str = "en"
     category: str = ""
+    records: tuple[JudgedRecord, ...] = ()
+    """Records that were found for it, graded; such as `label` writes."""
 
     @property
     def state(self) -> State:
@@ -83,15 +94,6 @@ class StoredRecord(Item):
     namespace: str = ""
     strategy: str = ""
     text: Text
-
-
-class JudgedRecord(Item):
-    """A record and how much it bears on one query."""
-
-    id: str
-    text: Text
-    """As stored."""
-    grade: Grade
 
 
 class ValidatorQuery(Item):
@@ -307,7 +309,12 @@ def _from_gate(items: Sequence[GateItem]) -> dict[str, Any]:
         for item in numbered
         if item.needs_memory and item.namespaces
     )
-    return {"gate": numbered, "route": route}
+    queries = tuple(
+        ValidatorQuery(id=item.id, query=item.utterance, previous=item.previous, lang=item.lang, records=item.records)
+        for item in numbered
+        if item.records
+    )
+    return {"gate": numbered, "route": route, "queries": queries}
 
 
 def _from_relevance(file: _RelevanceFile) -> tuple[ValidatorQuery, ...]:
