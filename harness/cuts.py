@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import bootstrap
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
@@ -306,29 +306,41 @@ def figures(judged: Judged, kept: Flags) -> dict[str, float | None]:
     }
 
 
-def interval(judged: Judged, kept: Flags, *, seed: int, resamples: int = 1000) -> dict[str, tuple[float, float] | None]:
+def interval(judged: Judged, kept: Flags, *, seed: int) -> dict[str, tuple[float, float] | None]:
     """Return 95 % bootstrap intervals of recall and avoided, resampling whole groups."""
     found: dict[str, tuple[float, float] | None] = {}
     for name, which, good in (("recall", judged.must, kept), ("avoided", judged.waste, ~kept)):
-        groups, at = np.unique(judged.groups[which], return_inverse=True)
-        if len(groups) < 2:
-            found[name] = None
-            continue
-        good_of, all_of = np.bincount(at, good[which].astype(float)), np.bincount(at).astype(float)
-        if (good_of == all_of).all() or not good_of.any():
-            found[name] = None  # a bootstrap of equal values has no width, which would look like certainty
-            continue
-        result = bootstrap(
-            (good_of, all_of),
-            _ratio,
-            paired=True,
-            vectorized=True,
-            n_resamples=resamples,
-            method="percentile",
-            random_state=np.random.default_rng(seed),
-        )
-        found[name] = float(result.confidence_interval.low), float(result.confidence_interval.high)
+        _, at = np.unique(judged.groups[which], return_inverse=True)
+        found[name] = rate_interval(np.bincount(at, good[which].astype(float)), np.bincount(at), seed)
     return found
+
+
+def rate_interval(good: ArrayLike, total: ArrayLike, seed: int, resamples: int = 1000) -> tuple[float, float] | None:
+    """Return the 95 % percentile bootstrap interval of sum(good) / sum(total), resampling groups.
+
+    Args:
+        good: How many of each group are.
+        total: How many each group has, 1 or more.
+        seed: Of the resampling.
+        resamples: How many.
+
+    Returns:
+        None for fewer than two groups, and where all or none are good: a bootstrap of equal values has no width,
+        which would look like certainty.
+    """
+    good_of, all_of = np.asarray(good, float), np.asarray(total, float)
+    if len(good_of) < 2 or (good_of == all_of).all() or not good_of.any():
+        return None
+    result = bootstrap(
+        (good_of, all_of),
+        _ratio,
+        paired=True,
+        vectorized=True,
+        n_resamples=resamples,
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    )
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
 def _ratio(good: Array, total: Array, axis: int = -1) -> Array:
