@@ -39,6 +39,8 @@ from strands_gated_memory.demo.arms import (
     run_conversation,
 )
 from strands_gated_memory.demo.persona import MUST_HAVE, Persona, load_persona
+from strands_gated_memory.embedded.cache import VectorCache
+from strands_gated_memory.embedded.encoder import CACHE_ENTRIES, Encoder, default_encoder
 from strands_gated_memory.errors import DeciderUnavailable
 from strands_gated_memory.testing import local_agentcore, seed_records
 
@@ -236,7 +238,9 @@ class _Ran:
 def _run(persona: Persona, decider: RecordingDecider, encoder: Any) -> list[_Ran]:
     memo: dict[Any, Any] = {}
     found: list[_Ran] = []
-    with local_agentcore(region_name=REGION, encoder=encoder) as memory:
+    # The emulation ranks with an encoder of its own, and each arm starts with an empty cache: otherwise the embedded
+    # model would find every record encoded already, by the search or by an arm before.
+    with local_agentcore(region_name=REGION, encoder=encoder or Encoder()) as memory:
         client = boto3.Session(region_name=REGION).client("bedrock-agentcore")
         seed_records(
             client,
@@ -246,6 +250,7 @@ def _run(persona: Persona, decider: RecordingDecider, encoder: Any) -> list[_Ran
         )
         for arm in ARMS:
             staged = _staged(arm, persona, decider, memo)
+            default_encoder().cache = VectorCache(CACHE_ENTRIES)
             with _quiet(arm.who == "error"):
                 manager = _manager(arm, persona, memory, staged)
                 started = time.perf_counter()
@@ -398,11 +403,11 @@ def _what(ran: Sequence[_Ran], who: str, settings: Settings) -> Table:
     )  # fmt: skip
     turns = len(ran[0].result.turns)
     notes = (
-        f"{turns} turns, real agents, an emulated AgentCore Memory. Context tokens: the blocks of the turns, once each; "
-        "memory tokens: all recall blocks over all model calls, old ones that are sent again included; a token is four "
-        "characters. With bearing: the share of injected records that the labels grade 1 or 2. Must-haves: the share of "
-        "grade-2 records, or of ones that state the same fact, that were in the prompt, with a 95 % bootstrap interval "
-        "over turns where they differ.",
+        f"{turns} turns, real agents, an emulated AgentCore Memory. Context tokens: the blocks of the turns, once "
+        "each; memory tokens: all recall blocks over all model calls, old ones that are sent again included; a token "
+        "is four characters. With bearing: the share of injected records that the labels grade 1 or 2. Must-haves: "
+        "the share of grade-2 records, or of ones that state the same fact, that were in the prompt, with a 95 % "
+        "bootstrap interval over turns where they differ.",
     )
     return Table(
         key="arms", title="The arms: what was searched and shown", columns=columns, rows=tuple(rows), notes=notes
