@@ -20,6 +20,9 @@ from .options import Settings
 from .recording import RecordingDecider
 from .tables import NOT_ANSWERED, NOTHING
 
+_ROUNDING = 1e-6
+"""How far two answers of single precision may be apart and still be the same."""
+
 Request = tuple[State, Mapping[str, Question]]
 
 
@@ -111,16 +114,23 @@ def _ask(
 
 
 def same_answers(columns: Mapping[str, Sequence[float | None]]) -> dict[str, str]:
-    """Return, per wording, the earlier one whose answers are the same to the last digit: nobody read the wording."""
+    """Return, per wording, the earlier one whose answers are the same up to rounding: nobody read the wording."""
     same: dict[str, str] = {}
     for at, (key, scores) in enumerate(columns.items()):
         if all(score is None for score in scores):
             continue
         for earlier in list(columns)[:at]:
-            if earlier not in same and list(columns[earlier]) == list(scores):
+            if earlier not in same and _alike(columns[earlier], scores):
                 same[key] = earlier
                 break
     return same
+
+
+def _alike(some: Sequence[float | None], others: Sequence[float | None]) -> bool:
+    return all(
+        (a is None and b is None) or (a is not None and b is not None and abs(a - b) <= _ROUNDING)
+        for a, b in zip(some, others, strict=True)
+    )
 
 
 def unread_rows(
@@ -196,7 +206,7 @@ def unread_notes(decider: str, command: str, answered: Mapping[str, bool], same:
     if same:
         notes.append(
             f"{decider} answers by what a question is about and does not read its wording: its answers to "
-            f"{', '.join(same)} are those to {', '.join(dict.fromkeys(same.values()))}, to the last digit."
+            f"{', '.join(same)} are those to {', '.join(dict.fromkeys(same.values()))}."
         )
     if not all(answered.values()) and decider not in ("stock", "cosine"):
         notes.append(

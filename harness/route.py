@@ -106,8 +106,8 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
     ]
     if 0 < answered < len(items):
         notes.append(
-            f"{decider.name} answered {answered} of {len(items)} utterances; for the others all namespaces are searched, "
-            "and they are in the figures so."
+            f"{decider.name} answered {answered} of {len(items)} utterances; all namespaces are searched for the "
+            "others, and they are in the figures so."
         )
     rows: list[tuple[str, ...]] = []
     spread: list[tuple[str, ...]] = []

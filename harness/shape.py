@@ -118,8 +118,8 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
                     *unread_rows(decider.name, answered, same, 3),
                 ),
                 notes=(
-                    f"{data.name}: {len(probe.pairs)} facts in both shapes, {len(probe.queries)} queries. 0 is unbiased. "
-                    f"Brackets: bootstrap 95 % intervals over facts ({settings.resamples:,} resamples).",
+                    f"{data.name}: {len(probe.pairs)} facts in both shapes, {len(probe.queries)} queries. 0: no "
+                    f"bias. Brackets: bootstrap 95 % intervals over facts ({settings.resamples:,} resamples).",
                     *unread_notes(decider.name, "shape", answered, same),
                 ),
                 stamp=replies.stamp,

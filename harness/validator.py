@@ -182,7 +182,9 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
         if (one := figures_of(answers, grade, settings)) is not None
     }
     has_answers = {key: bool(one.scores.size) for key, one in judged.items()}
-    tables = _tables(data, decider, found, has_answers, same, settings, replies.stamp)
+    tables = _tables(
+        data, decider, found=found, has_answers=has_answers, same=same, settings=settings, stamp=replies.stamp
+    )
     if settings.runs > 1:
         labels = [record.grade >= grades[0] for _, record in places]
         tables.append(
@@ -228,6 +230,7 @@ def _grades(data: Dataset) -> tuple[int, ...]:
 def _tables(
     data: Dataset,
     decider: RecordingDecider,
+    *,
     found: Mapping[tuple[str, int], ValidatorFigures],
     has_answers: Mapping[str, bool],
     same: Mapping[str, str],
@@ -345,48 +348,51 @@ def sentences(name: str, data: str, found: Mapping[str, ValidatorFigures]) -> tu
     return tuple(told)
 
 
-def _untold(*wanted: ValidatorFigures | None) -> Finding | None:
-    if any(one is None or one.constant or one.mean_auc is None or one.best is None for one in wanted):
-        return Finding(verdict="cannot be told", text="it does not read this wording, or does not answer it")
-    return None
+_UNTOLD = Finding(verdict="cannot be told", text="it does not read this wording, or does not answer it")
+
+
+def _told(one: ValidatorFigures | None) -> tuple[ValidatorFigures, m.Cut, float] | None:
+    """Return figures with their best cut and mean AUC, None where a finding cannot be told from them."""
+    if one is None or one.constant or one.best is None or one.mean_auc is None:
+        return None
+    return one, one.best, one.mean_auc
 
 
 def _criteria_finding(found: Mapping[str, ValidatorFigures]) -> Finding:
-    criteria, plain = found.get(RECORD_CRITERIA.key), found.get(RECORD_PLAIN.key)
-    if (untold := _untold(criteria, plain)) is not None:
-        return untold
-    assert criteria and plain and criteria.best and plain.best
-    better = (criteria.mean_auc or 0) > (plain.mean_auc or 0) and criteria.best.accuracy > plain.best.accuracy
+    criteria, plain = _told(found.get(RECORD_CRITERIA.key)), _told(found.get(RECORD_PLAIN.key))
+    if criteria is None or plain is None:
+        return _UNTOLD
+    (_, cut, area), (_, plain_cut, plain_area) = criteria, plain
     return Finding(
-        verdict="reproduced" if better else "not reproduced",
-        text=f"criteria: best accuracy {share(criteria.best.accuracy)}, mean AUC {number(criteria.mean_auc)}; "
-        f"plain: {share(plain.best.accuracy)}, {number(plain.mean_auc)}",
+        verdict="reproduced" if area > plain_area and cut.accuracy > plain_cut.accuracy else "not reproduced",
+        text=f"criteria: best accuracy {share(cut.accuracy)}, mean AUC {number(area)}; "
+        f"plain: {share(plain_cut.accuracy)}, {number(plain_area)}",
     )
 
 
 def _topical_finding(found: Mapping[str, ValidatorFigures]) -> Finding:
-    topical = found.get(RECORD_TOPICAL.key)
-    if (untold := _untold(topical)) is not None:
-        return untold
-    assert topical and topical.best and topical.mean_auc is not None and topical.separation is not None
-    shows = topical.mean_auc >= RANKS_WELL and topical.separation < SEPARATES_BADLY
+    told = _told(found.get(RECORD_TOPICAL.key))
+    if told is None:
+        return _UNTOLD
+    one, cut, area = told
+    shows = area >= RANKS_WELL and (one.separation or 0.0) < SEPARATES_BADLY
     return Finding(
         verdict="reproduced" if shows else "not reproduced",
-        text=f"mean AUC {number(topical.mean_auc)}, mean P@k {share(topical.mean_precision)}; best accuracy "
-        f"{share(topical.best.accuracy)} (keeping nothing: {share(topical.base)}), margin {signed(topical.margin)}",
+        text=f"mean AUC {number(area)}, mean P@k {share(one.mean_precision)}; best accuracy "
+        f"{share(cut.accuracy)} (keeping nothing: {share(one.base)}), margin {signed(one.margin)}",
     )
 
 
 def _counterfactual_finding(found: Mapping[str, ValidatorFigures]) -> Finding:
-    one = found.get(RECORD_COUNTERFACTUAL.key)
-    if (untold := _untold(one)) is not None:
-        return untold
-    assert one and one.mean_auc is not None
+    told = _told(found.get(RECORD_COUNTERFACTUAL.key))
+    if told is None:
+        return _UNTOLD
+    one, _, area = told
     low, high = one.mean_auc_interval.low, one.mean_auc_interval.high
     chance = low is not None and high is not None and low <= 0.5 <= high
     return Finding(
         verdict="reproduced" if chance else "not reproduced",
-        text=f"mean AUC {with_interval(number(one.mean_auc), low, high)}, mean P@k {share(one.mean_precision)}",
+        text=f"mean AUC {with_interval(number(area), low, high)}, mean P@k {share(one.mean_precision)}",
     )
 
 
