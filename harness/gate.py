@@ -235,7 +235,9 @@ def _decision_row(
 def _finding(found: Mapping[str, GateFigures], same: Mapping[str, str]) -> Finding:
     criteria, plain = found[GATE_CRITERIA.key], found[GATE_PLAIN.key]
     if GATE_PLAIN.key in same or not criteria.answered or not plain.answered or not criteria.best or not plain.best:
-        return Finding(verdict="cannot be told", text="it does not read the wordings, or does not answer both")
+        return Finding(verdict="cannot be told", text="reads no wording")
+    if not any((one.auc_interval.low or 0.0) > 0.5 for one in found.values()):
+        return Finding(verdict="cannot be told", text="reads the wordings, but is not told from chance in any")
     told = (
         f"criteria {share(criteria.best.accuracy)}, margin {signed(criteria.margin)}, AUC {number(criteria.auc)}; "
         f"plain {share(plain.best.accuracy)}, {signed(plain.margin)}, {number(plain.auc)}"

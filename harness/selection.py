@@ -171,8 +171,9 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
     notes = [
         f"{data.name}: {len(data.queries)} queries. A record is relevant from grade {grade} on; must-have is grade 2. "
         "Each query's cuts are chosen on the other queries as answered (best F1 that keeps "
-        f"{share(RECALL)} of the must-haves), then applied to drifted probabilities: log odds shifted by that much, or squeezed around their mean by that "
-        f"factor. Brackets: bootstrap 95 % intervals over queries ({settings.resamples:,} resamples). Limits are off."
+        f"{share(RECALL)} of the must-haves), then applied to drifted probabilities: log odds shifted by that much, or "
+        "squeezed around their mean by that factor. Limits are off. Brackets: bootstrap 95 % intervals over queries "
+        f"({settings.resamples:,} resamples)."
     ]
     if 0 < len(queries) < len(data.queries):
         notes.append(f"{decider.name} answered {len(queries)} of {len(data.queries)} queries; the others are left out.")

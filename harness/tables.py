@@ -105,7 +105,7 @@ def merged(results: Sequence[Result]) -> list[Table]:
             stamps = list(dict.fromkeys(filter(None, (before.stamp, table.stamp))))
             found[(table.key, table.columns)] = before.model_copy(
                 update={
-                    "rows": before.rows + table.rows,
+                    "rows": before.rows + tuple(row for row in table.rows if row not in before.rows),
                     "notes": tuple(dict.fromkeys((*before.notes, *table.notes))),
                     "stamp": "; ".join(stamps) or None,
                 }

@@ -201,7 +201,7 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
         sentences=sentences(decider.name, data.name, first),
         findings={
             "criteria_beats_plain_validator": _criteria_finding(first),
-            "topical_ranks_but_separates_badly": _topical_finding(first),
+            "topical_ranks_but_separates_badly": _topical_finding(first, decider.name),
             "counterfactual_at_chance": _counterfactual_finding(first),
         },
         figures={f"{key} from grade {grade}": asdict(one) for (key, grade), one in found.items()},
@@ -348,21 +348,31 @@ def sentences(name: str, data: str, found: Mapping[str, ValidatorFigures]) -> tu
     return tuple(told)
 
 
-_UNTOLD = Finding(verdict="cannot be told", text="it does not read this wording, or does not answer it")
+_UNREAD = Finding(verdict="cannot be told", text="reads no wording")
+_CHANCE = Finding(verdict="cannot be told", text="reads the wordings, but is not told from chance in any")
 
 
-def _told(one: ValidatorFigures | None) -> tuple[ValidatorFigures, m.Cut, float] | None:
-    """Return figures with their best cut and mean AUC, None where a finding cannot be told from them."""
-    if one is None or one.constant or one.best is None or one.mean_auc is None:
-        return None
-    return one, one.best, one.mean_auc
+def _told(found: Mapping[str, ValidatorFigures], *keys: str) -> list[tuple[ValidatorFigures, m.Cut, float]] | Finding:
+    """Return the figures of these wordings with best cut and mean AUC, or why nothing can be told from them.
+
+    A decider that is at chance whatever it is asked says nothing about wordings.
+    """
+    told = []
+    for key in keys:
+        one = found.get(key)
+        if one is None or one.constant or one.best is None or one.mean_auc is None:
+            return _UNREAD
+        told.append((one, one.best, one.mean_auc))
+    if not any((one.mean_auc_interval.low or 0.0) > 0.5 for one in found.values()):
+        return _CHANCE
+    return told
 
 
 def _criteria_finding(found: Mapping[str, ValidatorFigures]) -> Finding:
-    criteria, plain = _told(found.get(RECORD_CRITERIA.key)), _told(found.get(RECORD_PLAIN.key))
-    if criteria is None or plain is None:
-        return _UNTOLD
-    (_, cut, area), (_, plain_cut, plain_area) = criteria, plain
+    told = _told(found, RECORD_CRITERIA.key, RECORD_PLAIN.key)
+    if isinstance(told, Finding):
+        return told
+    (_, cut, area), (_, plain_cut, plain_area) = told
     return Finding(
         verdict="reproduced" if area > plain_area and cut.accuracy > plain_cut.accuracy else "not reproduced",
         text=f"criteria: best accuracy {share(cut.accuracy)}, mean AUC {number(area)}; "
@@ -370,24 +380,26 @@ def _criteria_finding(found: Mapping[str, ValidatorFigures]) -> Finding:
     )
 
 
-def _topical_finding(found: Mapping[str, ValidatorFigures]) -> Finding:
-    told = _told(found.get(RECORD_TOPICAL.key))
-    if told is None:
-        return _UNTOLD
-    one, cut, area = told
+def _topical_finding(found: Mapping[str, ValidatorFigures], name: str) -> Finding:
+    # The cosine reads no wording, but what it measures is topical overlap.
+    told = _told(found, RECORD_CRITERIA.key if name == "cosine" else RECORD_TOPICAL.key)
+    if isinstance(told, Finding):
+        return told
+    one, cut, area = told[0]
     shows = area >= RANKS_WELL and (one.separation or 0.0) < SEPARATES_BADLY
     return Finding(
         verdict="reproduced" if shows else "not reproduced",
-        text=f"mean AUC {number(area)}, mean P@k {share(one.mean_precision)}; best accuracy "
+        text=("no wording, nearness itself: " if name == "cosine" else "")
+        + f"mean AUC {number(area)}, mean P@k {share(one.mean_precision)}; best accuracy "
         f"{share(cut.accuracy)} (keeping nothing: {share(one.base)}), margin {signed(one.margin)}",
     )
 
 
 def _counterfactual_finding(found: Mapping[str, ValidatorFigures]) -> Finding:
-    told = _told(found.get(RECORD_COUNTERFACTUAL.key))
-    if told is None:
-        return _UNTOLD
-    one, _, area = told
+    told = _told(found, RECORD_COUNTERFACTUAL.key)
+    if isinstance(told, Finding):
+        return told
+    one, _, area = told[0]
     low, high = one.mean_auc_interval.low, one.mean_auc_interval.high
     chance = low is not None and high is not None and low <= 0.5 <= high
     return Finding(
