@@ -270,7 +270,7 @@ def _plots(
 ) -> dict[str, Any]:
     strips, roc, bins = {}, {}, {}
     for key, scores in columns.items():
-        if not found[key].answered or key in same:
+        if not found[key].answered or found[key].constant or key in same:
             continue
         pairs = [(s, y) for s, y in zip(scores, labels, strict=True) if s is not None]
         best = found[key].best

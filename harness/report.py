@@ -53,6 +53,8 @@ def html(folder: Path) -> str:
         raise HarnessError(f"{folder} holds no results; run a command, or python -m harness results, first")
     about = folder / "results.json"
     provenance = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
+    made = {name: at for at, name in enumerate(provenance.get("results", ()))}
+    results.sort(key=lambda result: made.get(result.file_name, len(made)))
     rank = {name: at for at, name in enumerate(COMMANDS)}
     known = sorted({r.command for r in results}, key=lambda name: (rank.get(name, len(rank)), name))
     sections = [
@@ -68,7 +70,7 @@ def html(folder: Path) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_TEMPLATE).render(
         sections=sections,
-        deciders=sorted({(r.decider, r.model) for r in results}),
+        deciders=list(dict.fromkeys((r.decider, r.model) for r in results)),
         timing=[(r.command, r.data, r.decider, r.timing) for r in results if "median_ms" in r.timing],
         provenance=provenance,
         errors=sum(r.errors for r in results),
@@ -100,7 +102,7 @@ def _svg(draw: Callable[[Any, Sequence[Result]], None], results: Sequence[Result
 
     with mpl.rc_context({"svg.hashsalt": "harness", "font.size": 9, "svg.fonttype": "path", "axes.spines.top": False,
                          "axes.spines.right": False}):  # fmt: skip
-        figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+        figure = Figure(figsize=(4.4, 3.2), layout="constrained")
         draw(figure, results)
         out = io.BytesIO()
         figure.savefig(out, format="svg", metadata={"Date": None})
@@ -113,7 +115,7 @@ def _strips(figure: Any, results: Sequence[Result]) -> None:
 
     strips: Mapping[str, Any] = results[0].plots["strips"]
     groups = list(dict.fromkeys(name for one in strips.values() for name in one["groups"]))
-    figure.set_size_inches(5.2, 0.9 + 0.34 * len(groups) * len(strips))
+    figure.set_size_inches(4.4, 0.9 + 0.34 * len(groups) * len(strips))
     axes = figure.subplots(len(strips), 1, sharex=True, squeeze=False)[:, 0]
     rng = np.random.default_rng(0)
     for at, (ax, (wording, one)) in enumerate(zip(axes, strips.items(), strict=True)):
@@ -145,8 +147,8 @@ def _roc(figure: Any, results: Sequence[Result]) -> None:
     ax.set_xlabel("share of no above the cut")
     ax.set_ylabel("share of yes above it")
     ax.set_aspect("equal")
-    figure.set_size_inches(5.2, 4.2)
-    figure.legend(loc="outside right center", fontsize=6.5, frameon=False, title="AUC", title_fontsize=7)
+    figure.set_size_inches(4.4, 4.9)
+    figure.legend(loc="outside lower center", fontsize=7, frameon=False, ncols=2, title="AUC", title_fontsize=7)
 
 
 def _reliability(figure: Any, results: Sequence[Result]) -> None:
@@ -208,7 +210,7 @@ def _shape(figure: Any, results: Sequence[Result]) -> None:
     ax.set_yticks(range(len(labels)), labels)
     ax.invert_yaxis()
     ax.set_xlabel("mean P(JSON) − P(prose)")
-    figure.set_size_inches(5.2, 1.6 + 0.25 * len(labels))
+    figure.set_size_inches(4.4, 1.6 + 0.25 * len(labels))
     figure.legend(loc="outside upper center", fontsize=7, frameon=False, ncols=4)
 
 
@@ -269,6 +271,8 @@ nav a { display: inline-block; padding: .45rem .7rem .45rem 0; color: #14566e; }
 .wide { overflow-x: auto; -webkit-overflow-scrolling: touch; border: 1px solid #e2ded6; background: #fff; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #eeeae2; vertical-align: top; }
+td { white-space: nowrap; }
+td:nth-child(2) { white-space: normal; }
 th { font-weight: 600; min-width: 5.5rem; vertical-align: bottom; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
 td:first-child, th:first-child { position: sticky; left: 0; background: #fff; }
@@ -293,6 +297,10 @@ href="#made">how it was made</a></nav>
 {% if section.sentences %}<ul>
 {% for sentence in section.sentences %}<li>{{ sentence }}</li>
 {% endfor %}</ul>{% endif %}
+{% if section.figures %}<div class="plots">
+{% for f in section.figures %}<figure><figcaption>{{ f.title }}</figcaption><img alt="{{ f.title }}" src="{{ f.image
+}}"></figure>
+{% endfor %}</div>{% endif %}
 {% for table in section.tables %}
 <h3>{{ table.title }}</h3>
 {% if table.stamp %}<p class="stamp">{{ table.stamp }}</p>{% endif %}
@@ -303,11 +311,6 @@ href="#made">how it was made</a></nav>
 {% endfor %}</tbody></table></div>
 {% for note in table.notes %}<p class="note">{{ note }}</p>{% endfor %}
 {% endfor %}
-{% if section.figures %}<h3>Plots</h3>
-<div class="plots">
-{% for f in section.figures %}<figure><figcaption>{{ f.title }}</figcaption><img alt="{{ f.title }}" src="{{ f.image
-}}"></figure>
-{% endfor %}</div>{% endif %}
 </section>
 {% endfor %}
 <footer id="made">

@@ -413,6 +413,8 @@ def _plots(
 ) -> dict[str, Any]:
     strips, roc, bins = {}, {}, {}
     for key, one in found.items():
+        if one.constant:
+            continue
         answers = judged[key]
         s, y = answers.scores, answers.grades == 2
         strips[key] = {
