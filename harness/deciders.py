@@ -12,7 +12,17 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from strands_gated_memory.core.questions import Answer, Choice, Decider, NoAnswer, Noul, Question, Score, State
+from strands_gated_memory.core.questions import (
+    Answer,
+    Choice,
+    Decider,
+    NoAnswer,
+    Noul,
+    Question,
+    Score,
+    State,
+    Thresholds,
+)
 from strands_gated_memory.deciders.resolve import resolve_decider
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.encoder import DATA, Encoder
@@ -74,10 +84,11 @@ class StockDecider:
     """Yes to everything: every turn is looked up, every record is kept."""
 
     model_id = "stock"
+    thresholds = Thresholds(gate=0.5, router=0.5, validator=0.5)
 
     def decide(self, state: State, questions: Mapping[str, Question]) -> dict[str, Answer]:  # noqa: ARG002
-        """Answer 1.0 to each noul; abstain from the rest."""
-        return {key: Noul(1.0) if q.type == "noul" else NoAnswer("abstained") for key, q in questions.items()}
+        """Answer 1.0 to the package's own questions; abstain from the rest."""
+        return {key: NoAnswer("abstained") if q.about == "custom" else Noul(1.0) for key, q in questions.items()}
 
 
 _BASELINES: dict[str, Callable[[str | None], Decider]] = {

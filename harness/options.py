@@ -29,6 +29,8 @@ class Settings:
     """A file of the user's own wordings."""
     resamples: int = 1000
     """Of the bootstrap."""
+    allow_errors: bool = False
+    """Whether a decider's error leaves its item out instead of ending the run."""
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +53,12 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
     """Return the settings that the options say."""
-    return Settings(runs=arguments.runs, seed=arguments.seed, wordings=getattr(arguments, "wordings", None))
+    return Settings(
+        runs=arguments.runs,
+        seed=arguments.seed,
+        wordings=getattr(arguments, "wordings", None),
+        allow_errors=arguments.allow_errors,
+    )
 
 
 def datasets_of(arguments: argparse.Namespace, default: Sequence[str]) -> list[Dataset]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
@@ -35,6 +35,16 @@ class Table(BaseModel):
     """Shown above the table, loudly: how many decider errors are in it."""
 
 
+class Finding(BaseModel):
+    """Whether one of the post's findings shows here."""
+
+    model_config = ConfigDict(frozen=True)
+
+    verdict: Literal["reproduced", "not reproduced", "cannot be told"]
+    text: str
+    """The figures that say so."""
+
+
 class Result(BaseModel):
     """One measurement: a command on a data set with a decider."""
 
@@ -49,8 +59,8 @@ class Result(BaseModel):
     tables: tuple[Table, ...] = ()
     sentences: tuple[str, ...] = ()
     """What the figures say, plainly."""
-    findings: dict[str, str] = Field(default_factory=dict)
-    """Which of the post's findings this reproduces, or not, in words, by the finding's key."""
+    findings: dict[str, Finding] = Field(default_factory=dict)
+    """Which of the post's findings this reproduces, by the key that `findings.POST` explains."""
     figures: dict[str, Any] = Field(default_factory=dict)
     """The figures as numbers, unrounded."""
     plots: dict[str, Any] = Field(default_factory=dict)
@@ -95,7 +105,7 @@ def merged(results: Sequence[Result]) -> list[Table]:
             stamps = list(dict.fromkeys(filter(None, (before.stamp, table.stamp))))
             found[(table.key, table.columns)] = before.model_copy(
                 update={
-                    "rows": before.rows + table.rows,
+                    "rows": before.rows + tuple(row for row in table.rows if row not in before.rows),
                     "notes": tuple(dict.fromkeys((*before.notes, *table.notes))),
                     "stamp": "; ".join(stamps) or None,
                 }
@@ -153,3 +163,8 @@ def share(value: float | None) -> str:
 def with_interval(text: str, low: float | None, high: float | None, digits: int = 2) -> str:
     """Return a figure with its interval, such as "0.97 [0.91, 1.00]"."""
     return text if low is None or high is None else f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def share_with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """Return a share and its interval as percentages, such as "95 % [90, 100]"."""
+    return share(value) if low is None or high is None else f"{share(value)} [{100 * low:.0f}, {100 * high:.0f}]"
