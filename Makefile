@@ -1,6 +1,7 @@
 # make demo   set up and run the demo (stock beside gated, offline)
 # make test   set up and run the tests
 # make test-strands-decider   the tests that need torch and strands-decider (1.2 GB), after installing both
+# make harness   docs/results.md and build/harness/report.html from the recorded answers, no network
 # make lint   ruff and mypy
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 # Installed before strands-decider. Where the package index serves GPU builds, name a CPU build here.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-strands-decider lint clean
+.PHONY: demo test test-strands-decider harness lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/strands-gated-memory demo
@@ -18,6 +19,10 @@ test: $(VENV)/.dev
 
 test-strands-decider: $(VENV)/.strands-decider
 	$(BIN)/python -m pytest -m strands_decider
+
+harness: $(VENV)/.dev
+	$(BIN)/python -m harness results
+	$(BIN)/python -m harness report
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

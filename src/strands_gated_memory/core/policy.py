@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import os
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -68,6 +70,32 @@ class RecallPolicy(Settings):
     """How the counters are logged at INFO: on close, every `stats_every` turns and at the first failure."""
     stats_every: int = Field(default=50, ge=1)
     """After how many turns the counters are logged."""
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], **settings: Any) -> RecallPolicy:
+        """Return a policy with the questions, thresholds and selection that `python -m harness fit` wrote.
+
+        Thresholds count as set here, so no doubt about them is reported for another model; the decider
+        `"fitted:<path>"` reports it. It also brings the thresholds of a file with calibrators or heads: for
+        any other decider these would be wrong, and this policy leaves them unset.
+
+        Args:
+            path: The file.
+            **settings: Any others, as for `RecallPolicy`; a stage's settings are added to the file's and win.
+
+        Raises:
+            ConfigurationError: (a ValueError) the file is wrong; names file and field.
+            pydantic.ValidationError: (a ValueError) a setting is wrong.
+        """
+        from .fitted import read_fitted
+
+        values: dict[str, Any] = {}
+        for name, fitted in read_fitted(path).settings().items():
+            given = settings.pop(name, {})
+            if isinstance(given, Settings):
+                given = {field: getattr(given, field) for field in given.model_fields_set}
+            values[name] = {**fitted, **given} if isinstance(given, Mapping) else given
+        return cls(**values, **settings)
 
     @classmethod
     def stock(cls) -> RecallPolicy:

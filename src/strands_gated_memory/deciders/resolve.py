@@ -48,10 +48,13 @@ def _llm(model: str | None) -> Decider:
 
 
 def _fitted(path: str | None) -> Decider:
-    raise ConfigurationError(
-        f"decider 'fitted:{path or ''}' is not there yet: heads fitted on your own labels come with the harness; "
-        'write "embedded" meanwhile'
-    )
+    from .fitted import FittedDecider
+
+    if not path:
+        raise ConfigurationError(
+            'decider "fitted" needs a file; write "fitted:thresholds.json", made by `python -m harness fit`'
+        )
+    return FittedDecider(path)
 
 
 def _from_catalog(name: str) -> Callable[[str | None], Decider]:

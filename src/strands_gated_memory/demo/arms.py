@@ -81,38 +81,52 @@ def run_arms(persona: Persona, decider: Decider, encoder: Any = None) -> dict[st
 
 
 def _run_arm(name: str, persona: Persona, memory: Any, decider: Decider) -> ArmResult:
-    config = AgentCoreMemoryConfig(
+    config = arm_config(name, persona, memory)
+    if name == "stock":
+        return run_conversation(name, persona, memory, AgentCoreMemorySessionManager(config, region_name=REGION))
+    manager = GatedMemorySessionManager(
+        config,
+        region_name=REGION,
+        decider=decider if name == "gated" else None,
+        policy=RecallPolicy(stats_log="off"),
+    )
+    return run_conversation(name, persona, memory, manager)
+
+
+def arm_config(name: str, persona: Persona, memory: Any) -> AgentCoreMemoryConfig:
+    """Return a session of an arm's own over all of the persona's namespaces."""
+    return AgentCoreMemoryConfig(
         memory_id=memory.memory_id,
         session_id=f"demo-{name}-{uuid.uuid4().hex[:8]}",
         actor_id=persona.actor_id,
         retrieval_config={persona.template(key): RetrievalConfig(top_k=TOP_K) for key in persona.namespaces},
     )
-    arm = ArmResult(name)
-    if name == "stock":
-        manager: Any = AgentCoreMemorySessionManager(config, region_name=REGION)
-    else:
-        manager = GatedMemorySessionManager(
-            config,
-            region_name=REGION,
-            decider=decider if name == "gated" else None,
-            policy=RecallPolicy(stats_log="off"),
-        )
-        arm.stats = manager.stats
+
+
+def run_conversation(name: str, persona: Persona, memory: Any, manager: Any) -> ArmResult:
+    """Have a real agent go through the conversation with one session manager, and close that.
+
+    Args:
+        name: The arm's.
+        persona: The conversation.
+        memory: The `LocalAgentCore` that the manager's clients talk to.
+        manager: A session manager of Strands.
+    """
+    arm = ArmResult(name, stats=getattr(manager, "stats", None))
+    tag = manager.config.context_tag
     model = ScriptedModel(answer_from_memory)
     agent = Agent(model=model, session_manager=manager, callback_handler=None)
     for turn in persona.conversation:
         asked, shown = len(memory.calls), len(model.calls)
         agent(turn.user)
         calls = model.calls[shown:]
-        newest = blocks_shown(calls[-1][-1:], config.context_tag)
+        newest = blocks_shown(calls[-1][-1:], tag)
         arm.turns.append(
             TurnResult(
                 turn=turn,
                 lookups=sum(call.operation == "RetrieveMemoryRecords" for call in list(memory.calls)[asked:]),
                 block=newest[-1] if newest else "",
-                memory_tokens=sum(
-                    estimate_tokens(block) for call in calls for block in blocks_shown(call, config.context_tag)
-                ),
+                memory_tokens=sum(estimate_tokens(block) for call in calls for block in blocks_shown(call, tag)),
                 recall=getattr(manager, "last_recall", None),
             )
         )
@@ -131,9 +145,9 @@ def answer_from_memory(messages: list[Any]) -> str:
 
 def arm_figures(arm: ArmResult, persona: Persona) -> dict[str, Any]:
     """Return one arm's figures, keyed as `demo --json` prints them."""
-    found = [_found(turn.block, persona) for turn in arm.turns]
+    found = [records_in(turn.block, persona) for turn in arm.turns]
     must_haves = [
-        _has(name, present, persona)
+        is_stated(name, present, persona)
         for turn, present in zip(arm.turns, found, strict=True)
         for name, grade in turn.turn.relevant.items()
         if grade == MUST_HAVE
@@ -160,7 +174,7 @@ def turn_rows(arm: ArmResult, persona: Persona) -> list[dict[str, Any]]:
     rows = []
     for result in arm.turns:
         gate = result.recall.trace.gate if result.recall else None
-        present = _found(result.block, persona)
+        present = records_in(result.block, persona)
         rows.append(
             {
                 "turn": result.turn.turn,
@@ -175,7 +189,7 @@ def turn_rows(arm: ArmResult, persona: Persona) -> list[dict[str, Any]]:
                 "missing": sorted(
                     name
                     for name, grade in result.turn.relevant.items()
-                    if grade == MUST_HAVE and not _has(name, present, persona)
+                    if grade == MUST_HAVE and not is_stated(name, present, persona)
                 ),
             }
         )
@@ -187,7 +201,7 @@ def _outcome(result: TurnResult) -> str | None:
     return gate.outcome if gate else None
 
 
-def _found(block: str, persona: Persona) -> set[str]:
+def records_in(block: str, persona: Persona) -> set[str]:
     """Return the ids of the records whose text, as stored or rendered, is a line of a block."""
     inner = _inner(block)
     lines = {line.strip() for line in inner.splitlines()}
@@ -206,6 +220,7 @@ def _is_in(form: str, lines: set[str], inner: str) -> bool:
     return form in lines or ("\n" in form and form in inner)
 
 
-def _has(name: str, present: set[str], persona: Persona) -> bool:
+def is_stated(name: str, present: set[str], persona: Persona) -> bool:
+    """Tell whether a record, or one that states the same fact, is among those present."""
     partners = {one for pair in persona.same_fact_pairs if name in pair for one in pair}
     return bool(({name} | partners) & present)

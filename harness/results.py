@@ -1,0 +1,216 @@
+"""docs/results.md, the results folder and the page, from the recordings alone: no network, no decider.
+
+    python -m harness results               # from harness/recordings
+    python -m harness results --record      # ask the local deciders first
+    python -m harness results --check       # fails when docs/results.md is not what the recordings say
+
+docs/results.md holds no date, commit, host or live timing; results.json and the page do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import platform
+import subprocess
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from . import findings
+from .datasets import Dataset, shipped
+from .errors import HarnessError
+from .options import OUT, Settings, recorded, recording_path
+from .running import Evaluate
+from .tables import Result, Table, markdown, merged, save
+
+ROOT = Path(__file__).parents[1]
+RECORDINGS = Path(__file__).parent / "recordings"
+DOCUMENT = ROOT / "docs" / "results.md"
+LOCAL = ("embedded", "cosine", "sparrow", "stock")
+"""Deciders that run here: no key, no server, no GPU."""
+ELSEWHERE = {
+    "strands-decider": "needs a GPU, or patience, and a download of 4.6 GB: `pip install '.[strands-decider]'`",
+    "jev": "needs TYPESAFE_API_KEY; sends the sentences of harness/data to that company",
+    "openai": "needs OPENAI_API_KEY; sends the sentences of harness/data to that company",
+}
+"""Deciders that were not run here, and what they need."""
+COMMANDS = ("gate", "validator", "route", "selection", "shape", "conversation")
+ABOUT = {
+    "gate": "Gate: is a lookup worth making?",
+    "validator": "Validator: does this record belong in the prompt?",
+    "route": "Router: which namespaces?",
+    "selection": "Selection: threshold, ranking or hybrid, when probabilities drift",
+    "shape": "Shape: the same fact as prose and as JSON",
+    "conversation": "Conversation: the arms over eight turns",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("--record", action="store_true", help=f"ask {', '.join(LOCAL)} anew first")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when the document is stale")
+    parser.add_argument("--recordings", type=Path, default=RECORDINGS, metavar="DIR", help="default: %(default)s")
+    parser.add_argument("--document", type=Path, default=DOCUMENT, metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="results folder (default: %(default)s)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay every recording and write document and results folder."""
+    console = Console()
+    if arguments.record:
+        from .record import record
+
+        record(list(LOCAL), arguments.recordings, console)
+    results = replayed(arguments.recordings, Settings())
+    text = document(results, arguments.recordings)
+    if arguments.check:
+        current = arguments.document.exists() and arguments.document.read_text(encoding="utf-8") == text
+        console.print(f"{arguments.document} is {'current' if current else 'stale; run python -m harness results'}")
+        return int(not current)
+    for old in arguments.out.glob("*.json"):
+        old.unlink()
+    save(results, arguments.out)
+    (arguments.out / "results.json").write_text(json.dumps(provenance(results), indent=1) + "\n", encoding="utf-8")
+    arguments.document.parent.mkdir(parents=True, exist_ok=True)
+    arguments.document.write_text(text, encoding="utf-8")
+    console.print(f"wrote {arguments.document} and {len(results)} results to {arguments.out}")
+    return 0
+
+
+def evaluations() -> Iterator[tuple[Evaluate, list[Dataset]]]:
+    """Yield every measurement and the data sets it is taken on: `evaluate` and `DATA` of the command's module."""
+    for name in COMMANDS:
+        try:
+            module = importlib.import_module(f"harness.{name}")
+        except ModuleNotFoundError as error:
+            if error.name == f"harness.{name}":
+                continue
+            raise
+        evaluate: Evaluate = getattr(module, "evaluate", None) or module.measure
+        yield evaluate, [shipped(data) for data in getattr(module, "DATA", ("persona",))]
+
+
+def replayed(recordings: Path, settings: Settings) -> list[Result]:
+    """Return every measurement of every recorded decider, from its recording.
+
+    Raises:
+        HarnessError: There is no recording.
+        RunFailed: A recording lacks an answer.
+    """
+    present = [spec for spec in (*LOCAL, *ELSEWHERE) if recording_path(spec, recordings).exists()]
+    if not present:
+        raise HarnessError(f"{recordings}: no recordings; run python -m harness record")
+    deciders = [recorded(spec, recordings, replay=True) for spec in present]
+    work = [(evaluate, data, one) for evaluate, datasets in evaluations() for data in datasets for one in deciders]
+    results: list[Result] = []
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        for evaluate, data, decider in progress.track(work, description="replaying"):
+            found = evaluate(data, decider, settings)
+            if found is not None:
+                results.append(found)
+    return results
+
+
+def document(results: Sequence[Result], recordings: Path) -> str:
+    """Return docs/results.md."""
+    run_here = list(dict.fromkeys(result.decider for result in results))
+    absent = {spec: why for spec, why in ELSEWHERE.items() if not recording_path(spec, recordings).exists()}
+    models = list(dict.fromkeys((result.decider, result.model) for result in results))
+    data = list(dict.fromkeys((result.data, result.data_sha256) for result in results))
+    parts = [
+        "# Results",
+        "Written by `python -m harness results` from the answers in `harness/recordings/`; nothing here is typed. "
+        "`make harness` writes it again, and the page with the plots, without a network. To measure anew: "
+        "`python -m harness record`. What the commands measure, and how to use your own labels: "
+        "[harness.md](harness.md).",
+        "The sets are small, written for this project, and the development sets were looked at while it was built: "
+        "read direction, not magnitude. Intervals say how far chance alone may carry a figure.",
+        "## Who answered",
+        _bullets(
+            [f"`{decider}`: {model}. {WHO.get(decider, '')}".strip() for decider, model in models]
+            + [
+                f"`{spec}`: **not run here**; {why}. `python -m harness record --decider {spec} && "
+                "python -m harness results`"
+                for spec, why in absent.items()
+            ]
+        ),
+        "Data: " + ", ".join(f"`harness/data/{name}.json` (SHA-256 {sha[:12]}…)" for name, sha in data) + ".",
+        "## The post's findings",
+        'The post is "Should the agent even look that up?". Its sentences, store and wordings are its own and its '
+        "models were not run here, so its figures are not the same work as ours and stand here for the shape alone; "
+        "in no table below do they stand beside ours.",
+        "\n".join(findings.lines(results, "strands-decider")),
+    ]
+    for command in COMMANDS:
+        mine = [result for result in results if result.command == command]
+        if not mine:
+            continue
+        parts.append(f"## {ABOUT[command]}")
+        told = [sentence for result in mine for sentence in result.sentences]
+        parts += [markdown(_with_absent(table, absent, command)) for table in merged(mine)]
+        if told:
+            parts.append(_bullets(told))
+    parts.append(f"Deciders in the tables: {', '.join(run_here)}.")
+    return "\n\n".join(parts) + "\n"
+
+
+WHO = {
+    "embedded": "The package's own model. It answers its own questions and reads no wording.",
+    "cosine": "The plain embedding threshold: nearness of text and message by the embedded model's sentence encoder, "
+    "which was tuned on this task; reads no question.",
+    "sparrow": "sparrow-decider, 2 MB, from PyPI; reads any wording. Its authors say of yes-or-no questions: near "
+    "chance.",
+    "stock": "Yes to everything: what the stock session manager does.",
+}
+
+
+def _with_absent(table: Table, absent: dict[str, str], command: str) -> Table:
+    """Return a table with a row for each decider that was not run, where it has one row per decider or wording."""
+    if table.columns[0] != "decider" or (command in ("gate", "validator") and "separation" not in table.key):
+        return table
+    if any(word in table.key for word in ("namespaces", "recall", "kept", "drift")):
+        return table
+    rows = tuple((spec, "not run here", *[""] * (len(table.columns) - 2)) for spec in absent)
+    return table.model_copy(update={"rows": table.rows + rows})
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def provenance(results: Sequence[Result]) -> dict[str, Any]:
+    """Return when, where and with what the results were made: for results.json and the page."""
+    packages = ("strands-gated-memory", "strands-agents", "bedrock-agentcore", "scikit-learn", "scipy", "numpy")
+    return {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": bool(_git("status", "--porcelain")),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "packages": {name: _version(name) for name in packages},
+        "timing": {f"{r.command}, {r.data}, {r.decider}": r.timing for r in results},
+        "results": [result.file_name for result in results],
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        found = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
