@@ -1,10 +1,11 @@
-"""For every test: no AWS settings of the developer's, no failures that an earlier test has logged."""
+"""For every test: no AWS settings of the developer's, no failures that an earlier test has logged or caused."""
 
 import os
 from importlib.metadata import version
 
 import pytest
 
+from strands_gated_memory.core.breaker import reset_breakers
 from strands_gated_memory.reporting.log import reset_failure_log
 
 
@@ -29,3 +30,8 @@ def _no_aws_settings(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _no_failures_logged_before():
     reset_failure_log()
+
+
+@pytest.fixture(autouse=True)
+def _no_open_circuit_breakers():
+    reset_breakers()

@@ -43,7 +43,7 @@ def test_the_values_of_a_turn_are_frozen_and_positional_in_this_order(name, fiel
 
 ALLOWED = {
     "core": {"pydantic"},
-    "reporting": set(),
+    "reporting": {"opentelemetry", "pydantic"},
     "deciders": {"boto3", "botocore", "httpx", "numpy", "pydantic", "strands", "strands_decider", "torch"},
     "embedded": {"numpy", "onnxruntime", "tokenizers"},
     "retrieval": {"botocore"},

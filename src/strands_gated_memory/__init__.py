@@ -35,7 +35,7 @@ from .core.types import (  # noqa: E402
     TurnTrace,
 )
 from .deciders.resolve import resolve_decider  # noqa: E402
-from .errors import ConfigurationError, GatedMemoryError  # noqa: E402
+from .errors import ConfigurationError, GatedMemoryError, RecallFailed  # noqa: E402
 from .reporting.stats import RecallStats  # noqa: E402
 from .session_manager import GatedMemorySessionManager  # noqa: E402
 
@@ -55,6 +55,7 @@ __all__ = [
     "Noul",
     "Question",
     "Recall",
+    "RecallFailed",
     "RecallPipeline",
     "RecallPolicy",
     "RecallStats",

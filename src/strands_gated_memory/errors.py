@@ -2,10 +2,14 @@
 
 GatedMemoryError
 ├── ConfigurationError          construction only; also a ValueError
+├── RecallFailed                only with `RecallPolicy(on_failure="raise")`: what would have failed open
+├── TraceFileError              a line of a trace file cannot be read; also a ValueError
 └── StageError                  run time; counted by the pipeline, never raised into an agent's turn
     ├── DeciderError
     │   ├── DeciderTimeout      no answer within the deadline
-    │   ├── DeciderUnavailable  cannot be reached, or all workers are busy
+    │   ├── DeciderUnavailable  cannot be reached
+    │   ├── DeciderOverloaded   its workers hang, or too many calls wait for them
+    │   ├── DeciderSkipped      not asked: its circuit breaker is open
     │   ├── DeciderThrottled    429: over the model's request rate
     │   ├── DeciderDenied       401 and 403: no key, or not this one
     │   ├── DeciderNotFound     404: a wrong address, endpoint or model
@@ -20,6 +24,8 @@ GatedMemoryError
         ├── ServiceFailed       500: the service's own failure
         ├── BadResponse         the reply cannot be read
         ├── RetrievalUnavailable  the service cannot be reached
+        ├── RetrievalOverloaded   its workers hang, or too many calls wait for them
+        ├── RetrievalSkipped      not asked: its circuit breaker is open
         └── RetrievalTimeout    no answer within the deadline
 
 Each `StageError` has one `kind`, the word that counters and log lines use for it.
@@ -27,7 +33,7 @@ Each `StageError` has one `kind`, the word that counters and log lines use for i
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class GatedMemoryError(Exception):
@@ -36,6 +42,33 @@ class GatedMemoryError(Exception):
 
 class ConfigurationError(GatedMemoryError, ValueError):
     """A setting is wrong. The message says which, its value, and what to write instead."""
+
+
+class RecallFailed(GatedMemoryError):
+    """What would have failed open, where `RecallPolicy(on_failure="raise")` asks for an exception.
+
+    Attributes:
+        stage: Where: "gate", "retrieve", "validator" or "turn".
+        kind: What: the word that the counters use.
+        cause: What failed, in words; None when nothing is known.
+        recall: The `Recall` that failing open would have given; None outside `RecallPipeline.recall`.
+    """
+
+    def __init__(self, stage: str, kind: str, cause: str | None = None, recall: Any = None) -> None:
+        super().__init__(
+            f'recall failed in stage {stage!r}: {kind} ({cause}); on_failure="open" would go on without it'
+        )
+        self.stage = stage
+        self.kind = kind
+        self.cause = cause
+        self.recall = recall
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.stage, self.kind, self.cause, self.recall)
+
+
+class TraceFileError(GatedMemoryError, ValueError):
+    """A line of a trace file cannot be read. The message names file and line."""
 
 
 class StageError(GatedMemoryError):
@@ -64,9 +97,21 @@ class DeciderTimeout(DeciderError):
 
 
 class DeciderUnavailable(DeciderError):
-    """The decision model cannot be reached, or every worker waits for one that hangs."""
+    """The decision model cannot be reached."""
 
     kind = "unavailable"
+
+
+class DeciderOverloaded(DeciderUnavailable):
+    """Every worker waits for a decision model that hangs, or too many calls wait for one."""
+
+    kind = "overloaded"
+
+
+class DeciderSkipped(DeciderUnavailable):
+    """The decision model was not asked: it failed repeatedly just before."""
+
+    kind = "circuit_open"
 
 
 class DeciderThrottled(DeciderError):
@@ -146,9 +191,21 @@ class BadResponse(RetrievalError):
 
 
 class RetrievalUnavailable(RetrievalError):
-    """The service cannot be reached, or every worker waits for a search that hangs."""
+    """The service cannot be reached."""
 
     kind = "unavailable"
+
+
+class RetrievalOverloaded(RetrievalUnavailable):
+    """Every worker waits for a search that hangs, or too many searches wait for one."""
+
+    kind = "overloaded"
+
+
+class RetrievalSkipped(RetrievalUnavailable):
+    """The namespace was not searched: its searches failed repeatedly just before."""
+
+    kind = "circuit_open"
 
 
 class RetrievalTimeout(RetrievalError):

@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import inspect
 import logging
+import os
 import threading
 import warnings
 import weakref
@@ -30,13 +31,15 @@ from .core.pipeline import RecallPipeline
 from .core.policy import RecallPolicy
 from .core.questions import Decider
 from .core.turn import ask_text, find_ask, turn_of
-from .core.types import GateDecision, Recall, TurnTrace
+from .core.types import GateDecision, Recall, Turn, TurnTrace
 from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
-from .errors import ConfigurationError, error_kind
+from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector, check_position
-from .reporting.log import log_failures, log_stats
+from .reporting import telemetry
+from .reporting.log import log_error_rate, log_failures, log_stats
 from .reporting.stats import RecallStats
+from .reporting.trace_file import DEFAULT_MAX_BYTES, TraceFile, trace_line
 from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
 from .retrieval.namespaces import check_template, fill
 
@@ -63,8 +66,9 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
     """AgentCore Memory session manager that asks a decision model whether to recall, where, and what.
 
     A drop-in for `AgentCoreMemorySessionManager`: sessions, messages and agent state are stored by the
-    parent, unchanged. Nothing of a recall raises into the agent's turn: what fails is counted in `stats`
-    and memory is recalled as if there were no decision model.
+    parent, unchanged. Nothing of a recall raises into the agent's turn, unless the policy says
+    `on_failure="raise"`: what fails is counted in `stats` and memory is recalled as if there were no decision
+    model.
 
     Args:
         agentcore_memory_config: The parent's configuration; `retrieval_config` names the namespaces.
@@ -80,11 +84,17 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         decider_check: "warn" (default) asks a decider that talks to something one probe question, in a thread of
             its own, and logs a failure; "raise" asks at construction and raises; "off" does not ask.
         on_recall: Called with every `Recall`, after it has been counted; what it raises is logged.
+        trace_path: A file to append one JSON line per turn to: decisions, probabilities, record ids, reasons and
+            latencies, see `reporting.trace_file`. Several processes may share it.
+        trace_content: Whether that file and this package's OpenTelemetry spans also hold text: the message and
+            what was said before, records, the block. Strands' own spans hold the prompt whatever is set here.
+        trace_max_bytes: The file is rotated before it grows beyond so many bytes; five old ones are kept.
         **kwargs: Forwarded to the parent, which ignores names it does not know; those draw a warning here.
 
     Raises:
         ConfigurationError: (a ValueError) a namespace template that cannot be filled, a pinned or described
-            namespace that is not configured, an unknown decider, a policy or stats of the wrong type.
+            namespace that is not configured, an unknown decider, a policy or stats of the wrong type, a context
+            tag that is no XML name, a trace path that cannot be a file.
     """
 
     def __init__(
@@ -100,6 +110,9 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         stats: RecallStats | None = None,
         on_recall: Callable[[Recall], None] | None = None,
         decider_check: CheckMode = "warn",
+        trace_path: str | os.PathLike[str] | None = None,
+        trace_content: bool = False,
+        trace_max_bytes: int = DEFAULT_MAX_BYTES,
         **kwargs: Any,
     ) -> None:
         _warn_about_unknown(kwargs)
@@ -108,6 +121,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if on_recall is not None and not callable(on_recall):
             raise ConfigurationError(f"on_recall must be a function of one Recall, got {on_recall!r}")
         self._on_recall = on_recall
+        self._trace_content = trace_content
+        self._trace_file = None if trace_path is None else TraceFile(trace_path, max_bytes=trace_max_bytes)
         searches = _searches(agentcore_memory_config, self._policy)
         if self._policy.inject.mode == "turn":
             check_position(self._policy.inject.position)
@@ -120,6 +135,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
                 for name, retrieval in (agentcore_memory_config.retrieval_config or {}).items()
                 if retrieval.strategy_id
             },
+            decider_key=decider,
+            target=agentcore_memory_config.memory_id,
         )
         self._namespaces = tuple(searches)
         self._agents: dict[int, tuple[weakref.ref[Any], _AgentState]] = {}
@@ -182,16 +199,21 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
     def retrieve_customer_context(self, event: MessageAddedEvent) -> None:
         """Recall for the message just added, if it is the user's ask of the running invocation.
 
-        Tool results, structured-output prompts and recorded direct tool calls are not. Never raises.
+        Tool results, structured-output prompts and recorded direct tool calls are not.
 
         Args:
             event: Strands' event; its message is not changed.
+
+        Raises:
+            RecallFailed: Anything failed, and the policy's `on_failure` is "raise"; it has been counted.
         """
         try:
             self._recall_for(event)
+        except RecallFailed:
+            raise
         except Exception as error:
             logger.debug("unexpected failure of a recall", exc_info=True)
-            self._report(Recall((), None, (), TurnTrace(None, failure=error_kind(error))))
+            self._fail(error_kind(error), error)
 
     def close(self) -> None:
         """Flush what the parent holds, and log the counters."""
@@ -213,7 +235,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if state is None:
             return
         state.ask = find_ask(event.messages)
-        state.enabled = (event.invocation_state or {}).get(RECALL_SWITCH, True) is not False
+        state.enabled = not _switched_off(event.invocation_state)
 
     def _recall_for(self, event: MessageAddedEvent) -> None:
         state = self._state_of(event.agent)
@@ -228,22 +250,28 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if not text:
             return
         if not state.enabled:
-            self._report(Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(self._namespaces))))
+            self._report(Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(self._namespaces))), None)
             return
         turn = turn_of(text, _before(event.agent.messages, event.message), self._policy.turn, tag)
         self._follow_config()
-        recall = self._pipeline.recall(turn, self._namespaces, self._retriever.search_for(text))
+        try:
+            recall = self._pipeline.recall(turn, self._namespaces, self._retriever.search_for(text))
+        except RecallFailed as failed:
+            if isinstance(failed.recall, Recall):
+                self._report(failed.recall, turn)
+            raise
         if self._policy.inject.mode == "turn":
             state.injector.block = recall.block
         elif recall.block is not None:
             _insert(event.agent.messages, event.message, recall.block, self._policy.inject.position)
-        self._report(recall)
+        self._report(recall, turn)
 
     def _follow_config(self) -> None:
         """Search for whom the configuration names now: the parent reads it on every turn, and so must this."""
         whose = _whose(self.config)
         if whose != self._searched_for:
-            self._pipeline.forget_pinned()  # first: whatever fails next, nobody sees another user's records
+            # First: whatever fails next, nobody sees another user's records.
+            self._pipeline.moved_to(self.config.memory_id)
             searches = _searches(self.config, self._policy)
             self._retriever = self._retriever.moved_to(self.config.memory_id, self.config.session_id, searches)
             self._namespaces = tuple(searches)
@@ -253,8 +281,12 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         state = self._state_of(event.agent)
         if state is None or getattr(event.result, "stop_reason", None) == "interrupt":
             return
+        missed = state.ask is not None and state.enabled and bool(self._namespaces) and event.result is not None
         state.ask = None
         state.injector.block = None
+        if missed:
+            # Something replaced the ask's message between the start of the invocation and the conversation.
+            self._fail("ask_not_found")
 
     def _state_of(self, agent: Any) -> _AgentState | None:
         """Return what is kept for an agent, attaching the injector at first sight; None for a BidiAgent."""
@@ -274,10 +306,20 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     # Reporting
 
-    def _report(self, recall: Recall) -> None:
+    def _fail(self, kind: str, error: Exception | None = None) -> None:
+        """Report a turn that had no memory at all, and raise if the policy says so."""
+        self._report(Recall((), None, (), TurnTrace(None, failure=kind)), None)
+        if self._policy.on_failure == "raise":
+            raise RecallFailed("turn", kind, None if error is None else type(error).__name__) from error
+
+    def _report(self, recall: Recall, turn: Turn | None) -> None:
         self._last_recall = recall
         counted = self._stats.add(recall)
         log_failures(recall)
+        if counted.alarm and counted.error_rate is not None:
+            log_error_rate(counted.error_rate)
+        telemetry.record(recall, turn if self._trace_content else None)
+        self._write_trace(recall, turn)
         if counted.first_degradation or counted.turns % self._policy.stats_every == 0:
             log_stats(self._stats, self._policy.stats_log)
         if self._on_recall is not None:
@@ -285,6 +327,28 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
                 self._on_recall(recall)
             except Exception as error:
                 logger.warning("reason=<%s> | on_recall raised | the turn goes on", type(error).__name__)
+
+    def _write_trace(self, recall: Recall, turn: Turn | None) -> None:
+        if self._trace_file is None:
+            return
+        try:
+            self._trace_file.write(
+                trace_line(
+                    recall,
+                    memory_id=self.config.memory_id,
+                    actor_id=self.config.actor_id,
+                    session_id=self.config.session_id,
+                    namespaces=self._namespaces,
+                    turn=turn if self._trace_content else None,
+                )
+            )
+        except Exception as error:
+            if self._stats.count_trace_error():
+                logger.warning(
+                    "path=<%s>, reason=<%s> | a line of the trace file was not written | the turn goes on",
+                    self._trace_file.path,
+                    error if isinstance(error, OSError) else type(error).__name__,
+                )
 
     def _log_stats(self) -> None:
         turns = self._stats.turns
@@ -295,6 +359,15 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
 def _whose(config: AgentCoreMemoryConfig) -> tuple[str, str, str]:
     return config.memory_id, config.actor_id, config.session_id
+
+
+def _switched_off(invocation_state: Any) -> bool:
+    """Tell whether a caller has switched recall off: by any false value but None, so 0 counts too."""
+    try:
+        value = invocation_state.get(RECALL_SWITCH) if invocation_state else None
+        return value is not None and not value
+    except Exception:  # an object that is neither true nor false, such as an array
+        return False
 
 
 _DISABLED = GateDecision(False, None, {}, (), "disabled")
@@ -395,8 +468,9 @@ def _checked(value: Any, kind: type[Any], name: str) -> Any:
 
 def _warn_about_unknown(kwargs: Mapping[str, Any]) -> None:
     # Read off the parent, so that an argument of a later release of it draws no warning.
-    parents = [name for name in inspect.signature(AgentCoreMemorySessionManager).parameters if name != "kwargs"]
-    known = (*parents, "decider", "policy", "stats", "on_recall")
+    accepted = (AgentCoreMemorySessionManager, GatedMemorySessionManager)
+    names = [name for cls in accepted for name in inspect.signature(cls).parameters if name != "kwargs"]
+    known = tuple(dict.fromkeys(names))
     for name in kwargs:
         if name in known:
             continue

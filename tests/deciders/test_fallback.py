@@ -78,7 +78,7 @@ def test_the_answering_models_thresholds_count():
 def test_who_answered_is_counted_and_shown(caplog):
     from strands_gated_memory.reporting.log import log_failures
 
-    pipeline = RecallPipeline(resolve_decider([fails, works]), RecallPolicy(deadline_s=2))
+    pipeline = RecallPipeline(resolve_decider([fails, works]), RecallPolicy(deadline_s=2, breaker=None))
     stats = RecallStats()
     for _ in range(3):
         recall = pipeline.recall(Turn("Drink?"), ["/facts/"], lambda name: [Record("Tea.", name)])

@@ -125,7 +125,7 @@ def test_an_unexpected_failure_costs_the_turn_its_memory_only(bench, caplog):
 def test_failures_are_logged_at_the_1st_10th_and_100th(bench, caplog):
     """Per stage and kind, in the whole process, whoever the manager."""
     bench.core.fail("RetrieveMemoryRecords", "ThrottledException")
-    managers = [bench.manager(session_id=f"s{number}") for number in range(2)]
+    managers = [bench.manager(session_id=f"s{number}", policy={"breaker": None}) for number in range(2)]
     agents = [bench.agent(manager) for manager in managers]
     for number in range(12):
         agents[number % 2]("What do I drink?")

@@ -5,10 +5,12 @@ Record text comes from users and tools, so it is untrusted: it can neither close
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
+from ..errors import ConfigurationError
 from .settings import Settings
 from .types import Record
 
@@ -24,6 +26,22 @@ class InjectSettings(Settings):
     prefix changes every turn (in a model of prompt caching over 40 turns: 358 units against 49)."""
     show_dates: bool = False
     """Whether a record's date of writing stands before it."""
+
+
+_TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+def check_tag(context_tag: str) -> None:
+    """Check that a block's tag is a plain XML name, which no record can close.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
+    if not isinstance(context_tag, str) or not _TAG.fullmatch(context_tag):
+        raise ConfigurationError(
+            f"context_tag must be a plain XML name of letters, digits, '_', '-' and '.', got {context_tag!r}; "
+            "write for instance 'user_context'"
+        )
 
 
 def line_of(rendered: str, record: Record, show_dates: bool) -> str:

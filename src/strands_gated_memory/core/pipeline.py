@@ -4,7 +4,7 @@
     -> select -> block
 
 Every stage is a pure function elsewhere; this module asks, waits, and fails open. Nothing here raises
-into a turn, and every failure is written into the trace.
+into a turn unless the policy's `on_failure` says so, and every failure is written into the trace.
 """
 
 from __future__ import annotations
@@ -14,32 +14,37 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..errors import (
-    BadAnswer,
     ConfigurationError,
+    DeciderOverloaded,
+    DeciderSkipped,
     DeciderTimeout,
-    DeciderUnavailable,
+    RecallFailed,
+    RetrievalOverloaded,
+    RetrievalSkipped,
     RetrievalTimeout,
-    RetrievalUnavailable,
     StageError,
     error_kind,
 )
 from . import block as block_stage
+from . import breaker as breakers
 from . import budget, same_facts
 from . import gate as gate_stage
 from . import questions as q
 from . import router as router_stage
 from . import select as select_stage
+from .instructions import instructs
 from .policy import RecallPolicy
 from .render import render_record
 from .settings import MOST_SECONDS
 from .types import DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Stage, Turn, TurnTrace
+from .wordings import RECORD_INSTRUCTIONS
 from .workers import DECISIONS, SEARCHES, PoolFull, WorkerPool
 
 Search = Callable[[str], Iterable[Record]]
@@ -49,6 +54,7 @@ _VALIDATOR_RESERVE = 0.1
 """Share of the deadline that a search may not use, so that the validator still gets its turn."""
 
 _CAUSE_CHARACTERS = 300
+_NAME_CHARACTERS = 80
 _MOST_RECORDS = 1000
 """Records of one search that are read; the service returns 100 at most."""
 _LONGEST_TEXT = 64_000
@@ -63,12 +69,31 @@ class _Clock:
 
     deadline_s: float
     started: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.time)
 
     def spent(self) -> float:
         return time.monotonic() - self.started
 
     def left(self) -> float:
         return max(0.0, self.deadline_s - self.spent())
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """A gate decision, the request that gave it, and the cuts in force."""
+
+    decision: GateDecision
+    call: DeciderCall | None
+    thresholds: q.Thresholds
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Judgements, the request that gave them, and the cuts in force."""
+
+    judgements: list[Judgement]
+    call: DeciderCall | None
+    thresholds: q.Thresholds
 
 
 @dataclass(frozen=True)
@@ -86,9 +111,13 @@ class RecallPipeline:
         policy: Thresholds, limits and deadlines; default `RecallPolicy()`.
         context_tag: The tag of the injected block.
         strategies: Strategy id or type per namespace, used to describe namespaces whose path says nothing.
+        decider_key: Who the decider is for its circuit breaker and its share of the threads, which all pipelines
+            of the process with the same key have in common: a string, or any object; default the decider itself.
+        target: What the searches search, such as a memory's id, for theirs; default this pipeline alone.
 
     Raises:
-        ConfigurationError: `decider` has no `decide`; pass it through `resolve_decider` first.
+        ConfigurationError: `decider` has no `decide`, pass it through `resolve_decider` first; or
+            `context_tag` is no plain XML name.
     """
 
     def __init__(
@@ -98,7 +127,10 @@ class RecallPipeline:
         *,
         context_tag: str = "user_context",
         strategies: Mapping[str, str] | None = None,
+        decider_key: object = None,
+        target: str | None = None,
     ) -> None:
+        block_stage.check_tag(context_tag)
         if decider is not None and not isinstance(decider, q.Decider):
             raise ConfigurationError(
                 f"RecallPipeline needs an object with decide(state, questions), or None, got {decider!r}; "
@@ -109,6 +141,11 @@ class RecallPipeline:
         self._context_tag = context_tag
         self._strategies = dict(strategies or {})
         self._pinned = _PinnedCache(self.policy.router.pinned_ttl_s)
+        self._breaker = breakers.breaker_of(
+            ("decider", decider if decider_key is None else decider_key), f"decider:{_short_name(decider, decider_key)}"
+        )
+        self._search_breakers: dict[str, breakers.CircuitBreaker] = {}
+        self._target = target
 
     def gate(self, turn: Turn, namespaces: Iterable[str]) -> GateDecision:
         """Decide whether this turn looks anything up, and in which namespaces.
@@ -118,10 +155,15 @@ class RecallPipeline:
             namespaces: Every configured namespace, `{actorId}` allowed.
 
         Returns:
-            A decision that holds every namespace given. Never raises: without an answer the gate opens
-            and everything is searched.
+            A decision that holds every namespace given. Without an answer the gate opens and everything is
+            searched.
+
+        Raises:
+            RecallFailed: There is no answer, and the policy's `on_failure` is "raise".
         """
-        return self._gate(turn, tuple(namespaces), _Clock(_deadline(self.decider, self.policy)))[0]
+        decided = self._gate(turn, tuple(namespaces), _Clock(_deadline(self.decider, self.policy)))
+        self._raise_if_asked((decided.call,))
+        return decided.decision
 
     def judge(self, turn: Turn, records: Sequence[Record]) -> list[Judgement]:
         """Decide, for each record, whether it belongs in the prompt.
@@ -131,12 +173,16 @@ class RecallPipeline:
             records: What was found.
 
         Returns:
-            One judgement per record, in the order given. Never raises: a record without a valid answer
-            is kept.
+            One judgement per record, in the order given. A record without a valid answer is kept.
+
+        Raises:
+            RecallFailed: A record has no valid answer, and the policy's `on_failure` is "raise".
         """
-        return self._judge(
+        judged = self._judge(
             turn, records, [self._render(record) for record in records], _Clock(_deadline(self.decider, self.policy))
-        )[0]
+        )
+        self._raise_if_asked((judged.call,))
+        return judged.judgements
 
     def recall(self, turn: Turn, namespaces: Iterable[str], search: Search) -> Recall:
         """Recall for one turn.
@@ -147,47 +193,88 @@ class RecallPipeline:
             search: Searches one namespace; called in worker threads, one call per namespace.
 
         Returns:
-            What to inject, what was left out and why, and the trace. Never raises for anything that the
-            decider or the search does.
+            What to inject, what was left out and why, and the trace, whatever the decider or the search does.
+
+        Raises:
+            RecallFailed: The decider or a search failed, and the policy's `on_failure` is "raise".
         """
         clock = _Clock(_deadline(self.decider, self.policy))
         namespaces = tuple(namespaces)
-        gate, gate_call = self._gate(turn, namespaces, clock)
+        decided = self._gate(turn, namespaces, clock)
+        gate = decided.decision
         pinned = tuple(name for name in namespaces if name in self.policy.router.pinned)
         found = self._search(turn, namespaces, (*pinned, *gate.selected), search, clock)
         rendered = [self._render(record) for record in found.records]
         repeated = same_facts.duplicates(found.records, rendered) if self.policy.select.dedupe else set()
         unique = [at for at in range(len(rendered)) if at not in repeated]
         duplicates = [Dropped(found.records[at], "duplicate") for at in sorted(repeated)]
-        judgements, judge_call = self._judge(
-            turn, [found.records[at] for at in unique], [rendered[at] for at in unique], clock
-        )
-        records, block = self._inject(judgements)
-        left_out = tuple(Dropped(j.record, j.reason) for j in judgements if not j.keep)
+        judged = self._judge(turn, [found.records[at] for at in unique], [rendered[at] for at in unique], clock)
+        records, block = self._inject(judged.judgements)
+        left_out = tuple(Dropped(j.record, j.reason) for j in judged.judgements if not j.keep)
         trace = TurnTrace(
             gate=gate,
-            judgements=tuple(judgements),
-            decider_calls=tuple(call for call in (gate_call, judge_call) if call),
+            judgements=tuple(judged.judgements),
+            decider_calls=tuple(call for call in (decided.call, judged.call) if call),
             lookups=found.lookups,
             namespaces=len(namespaces),
             returned=len(found.records) + len(found.dropped),
             seconds=clock.spent(),
             block_tokens=self.policy.select.token_counter(block) if block else 0,
+            started=clock.started_at,
+            thresholds={
+                "gate": decided.thresholds.gate,
+                "router": decided.thresholds.router,
+                "validator": judged.thresholds.validator,
+                "relative": judged.thresholds.relative,
+            },
+            questions=self._questions,
+            breakers=self._breaker_states(namespaces),
         )
-        return Recall(records, block, (*found.dropped, *duplicates, *left_out), trace)
+        recall = Recall(records, block, (*found.dropped, *duplicates, *left_out), trace)
+        self._raise_if_asked((decided.call, *found.lookups, judged.call), recall)
+        return recall
 
-    def forget_pinned(self) -> None:
-        """Forget the pinned namespaces' records: they belonged to another user or session."""
+    def moved_to(self, target: str | None) -> None:
+        """Search for another user, session or memory: forget the pinned namespaces' records of the one before."""
         self._pinned.clear()
+        self._target = target
+        self._search_breakers = {}
+
+    # Failures
+
+    def _raise_if_asked(self, steps: Iterable[DeciderCall | Lookup | None], recall: Recall | None = None) -> None:
+        if self.policy.on_failure != "raise":
+            return
+        for step in steps:
+            if step is not None and (failure := failure_of(step)) is not None:
+                raise RecallFailed(*failure, recall)
+
+    def _breaker_states(self, namespaces: Iterable[str]) -> dict[str, breakers.BreakerState]:
+        if self.policy.breaker.failures is None:
+            return {}
+        met = [self._search_breakers[name] for name in namespaces if name in self._search_breakers]
+        return {one.name: one.state for one in ([self._breaker] if self.decider is not None else []) + met}
+
+    def _search_breaker(self, namespace: str) -> breakers.CircuitBreaker:
+        found = self._search_breakers.get(namespace)
+        if found is None:
+            whose = self if self._target is None else self._target
+            found = breakers.breaker_of(
+                ("retrieval", whose, namespace),
+                ":".join(part for part in ("retrieval", self._target, namespace) if part is not None),
+            )
+            self._search_breakers[namespace] = found
+        return found
 
     # Gate and router
 
-    def _gate(self, turn: Turn, namespaces: tuple[str, ...], clock: _Clock) -> tuple[GateDecision, DeciderCall | None]:
+    def _gate(self, turn: Turn, namespaces: tuple[str, ...], clock: _Clock) -> _Decided:
         pinned = self.policy.router.pinned
         gated = tuple(name for name in namespaces if name not in pinned)
         probabilities: dict[str, float | None] = dict.fromkeys(namespaces)
         if self.decider is None or not gated:
-            return GateDecision(True, None, probabilities, gated, "ungated"), None
+            decision = GateDecision(True, None, probabilities, gated, "ungated")
+            return _Decided(decision, None, self._thresholds({}))
         gate, router = self.policy.gate.question, self.policy.router.question
         questions: dict[str, q.Question] = {q.GATE_ID: gate.question()}
         asked: dict[str, str] = {}
@@ -198,13 +285,13 @@ class RecallPipeline:
                     questions[asked[name]] = router.question(description)
         # Half of the deadline at most goes to searching, so a decider that hangs does not cost the memory.
         budget_s = clock.deadline_s - min(self.policy.retrieve.timeout_s, clock.deadline_s / 2)
-        answers, call, thresholds = self._ask("gate", turn, questions, budget_s)
+        answers, call, thresholds = self._ask("gate", turn, questions, budget_s, clock)
         outcome, probability = gate_stage.read_gate(gate.read(answers[q.GATE_ID]), thresholds.gate)
         probabilities.update({name: q.probability_of(router.read(answers[key])) for name, key in asked.items()})
         if outcome == "closed":
-            return GateDecision(False, probability, probabilities, (), outcome), call
+            return _Decided(GateDecision(False, probability, probabilities, (), outcome), call, thresholds)
         selected = router_stage.choose(gated, probabilities, thresholds.router)
-        return GateDecision(True, probability, probabilities, selected, outcome), call
+        return _Decided(GateDecision(True, probability, probabilities, selected, outcome), call, thresholds)
 
     def _describe(self, namespace: str) -> str | None:
         given = self.policy.router.descriptions.get(namespace)
@@ -217,13 +304,20 @@ class RecallPipeline:
     ) -> _Found:
         reserve = _VALIDATOR_RESERVE * clock.deadline_s if self.decider is not None else 0.0
         limit = min(self.policy.retrieve.timeout_s, max(0.0, clock.left() - reserve))
-        running = [self._start_search(name, search) for name in sorted(dict.fromkeys(wanted), key=namespaces.index)]
+        running = [
+            self._start_search(name, search, limit, clock)
+            for name in sorted(dict.fromkeys(wanted), key=namespaces.index)
+        ]
         until = time.monotonic() + limit
         records: list[Record] = []
         dropped: list[Dropped] = []
         lookups: list[Lookup] = []
         for one in running:
-            error = _wait_for(one.future, max(0.0, until - time.monotonic()), RetrievalTimeout) if one.future else None
+            error = one.error
+            if one.future is not None:
+                error = _wait_for(one.future, max(0.0, until - time.monotonic()), RetrievalTimeout)
+            if one.ticket is not None:
+                self._search_breaker(one.namespace).report(one.ticket, error is None, self.policy.breaker)
             found, left_out = one.collector.close()
             if one.future and one.pinned and error is None:
                 self._pinned.put(one.namespace, found)
@@ -237,36 +331,51 @@ class RecallPipeline:
                     error=error_kind(error) if error is not None else None,
                     cause=_cause(error, (turn.text,)),
                     pinned=one.pinned,
-                    cached=one.future is None,
+                    cached=one.future is None and error is None,
+                    started_s=one.started_s,
                 )
             )
         return _Found(tuple(records), tuple(dropped), tuple(lookups))
 
-    def _start_search(self, namespace: str, search: Search) -> _Running:
-        pinned = namespace in self.policy.router.pinned
-        collector = _Collector()
-        if pinned and (cached := self._pinned.get(namespace)) is not None:
-            collector.add(cached)
-            collector.ended()
-            return _Running(namespace, collector, None, pinned)
-        future = _submit(SEARCHES, _collecting(search, namespace, collector), RetrievalUnavailable)
-        return _Running(namespace, collector, future, pinned)
+    def _start_search(self, namespace: str, search: Search, limit: float, clock: _Clock) -> _Running:
+        one = _Running(namespace, _Collector(), namespace in self.policy.router.pinned, clock.spent())
+        if one.pinned and (cached := self._pinned.get(namespace)) is not None:
+            one.collector.add(cached)
+        elif limit <= 0.0:
+            one.error = RetrievalTimeout("no time was left to search")
+        elif (ticket := self._search_breaker(namespace).admit(self.policy.breaker)) is None:
+            one.error = RetrievalSkipped(f"not searched: its circuit breaker is open ({_again(self.policy)})")
+        else:
+            one.ticket = ticket
+            lane = self if self._target is None else self._target
+            work = _collecting(search, namespace, one.collector)
+            one.future = _submit(SEARCHES, work, lane, RetrievalOverloaded)
+            return one
+        one.collector.ended()
+        return one
 
     # Validate and select
 
-    def _judge(
-        self, turn: Turn, records: Sequence[Record], rendered: Sequence[str], clock: _Clock
-    ) -> tuple[list[Judgement], DeciderCall | None]:
+    def _judge(self, turn: Turn, records: Sequence[Record], rendered: Sequence[str], clock: _Clock) -> _Judged:
         present = [at for at, text in enumerate(rendered) if text]
         probabilities: dict[int, float | None] = dict.fromkeys(present)
         call: DeciderCall | None = None
         thresholds = self._thresholds({})
+        answers: Mapping[str, q.Answer] = {}
         if self.decider is not None and present:
             ids = {at: f"record_{at}" for at in present}
             wording = self.policy.validator.question
             questions = {ids[at]: wording.question(rendered[at]) for at in present}
-            answers, call, thresholds = self._ask("validator", turn, questions, clock.left())
+            if self.policy.validator.drop_instructions and getattr(self.decider, "answers_custom", True):
+                questions.update({_asks_instructs(at): RECORD_INSTRUCTIONS.question(rendered[at]) for at in present})
+            answers, call, thresholds = self._ask("validator", turn, questions, clock.left(), clock)
             probabilities = {at: q.probability_of(wording.read(answers[ids[at]])) for at in present}
+        reasons: dict[int, str | None] = {
+            at: "instructions"
+            for at in present
+            if self._instructs(records[at], rendered[at], answers.get(_asks_instructs(at)))
+        }
+        present = [at for at in present if at not in reasons]
         candidates = [
             select_stage.Candidate(
                 records[at],
@@ -275,7 +384,7 @@ class RecallPipeline:
             )
             for at in present
         ]
-        reasons = dict(
+        reasons.update(
             zip(
                 present,
                 select_stage.select(
@@ -287,10 +396,20 @@ class RecallPipeline:
                 strict=True,
             )
         )
-        return [
+        judgements = [
             self._judgement(record, rendered[at], probabilities.get(at), reasons.get(at, "empty"))
             for at, record in enumerate(records)
-        ], call
+        ]
+        return _Judged(judgements, call, thresholds)
+
+    def _instructs(self, record: Record, rendered: str, answer: q.Answer | None) -> bool:
+        """Tell whether a record is to be dropped because it tries to instruct the assistant."""
+        if not self.policy.validator.drop_instructions:
+            return False
+        if answer is None or (isinstance(answer, q.NoAnswer) and answer.reason == "abstained"):
+            return instructs(rendered) or instructs(record.text[:_LONGEST_TEXT])
+        probability = q.probability_of(answer)
+        return probability is not None and probability >= self.policy.validator.instructions_threshold
 
     def _judgement(self, record: Record, rendered: str, probability: float | None, drop: str | None) -> Judgement:
         if drop is not None:
@@ -302,7 +421,8 @@ class RecallPipeline:
         if not isinstance(record.text, str):
             return ""
         text = record.text[:_LONGEST_TEXT]
-        return render_record(text) if self.policy.render.mode == "prose" else text.strip()
+        # A record stays one line, or it could add lines that look like other records.
+        return render_record(text) if self.policy.render.mode == "prose" else " ".join(text.splitlines()).strip()
 
     # Inject
 
@@ -321,28 +441,21 @@ class RecallPipeline:
     # Asking
 
     def _ask(
-        self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
+        self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float, clock: _Clock
     ) -> tuple[dict[str, q.Answer], DeciderCall, q.Thresholds]:
         """Ask within a budget; every question gets an answer, which may be `NoAnswer`."""
-        decider = self.decider
-        assert decider is not None
-        started = time.monotonic()
-        with budget.limited_to(budget_s):
-            # A copy of the questions, and the reply read over there: a reply may be as slow or as hostile as the call.
-            future = _submit(DECISIONS, lambda: _decided(decider, turn, dict(questions)), DeciderUnavailable)
-        error = _wait_for(future, budget_s, DeciderTimeout)
-        answers: dict[str, q.Answer] = {}
-        reply = q.Reply({})
+        started_s = clock.spent()
+        reply, error = self._reply(turn, questions, budget_s)
         if error is None:
-            reply = future.result()
             answers = {name: reply[name] for name in questions}
-        if error is not None:
+        else:
             reason: q.NoAnswerReason = "timeout" if error_kind(error) == "timeout" else "missing"
             answers = {name: q.NoAnswer(reason) for name in questions}
         call = DeciderCall(
             stage=stage,
             questions=len(questions),
-            seconds=time.monotonic() - started,
+            seconds=clock.spent() - started_s,
+            started_s=started_s,
             model=reply.model,
             answered_by=reply.answered_by,
             passed_over=reply.passed_over,
@@ -357,6 +470,32 @@ class RecallPipeline:
             cause=_cause(error, (turn.text, *turn.previous, *(one.subject or "" for one in questions.values()))),
         )
         return answers, call, self._thresholds(reply.thresholds)
+
+    def _reply(
+        self, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
+    ) -> tuple[q.Reply, BaseException | None]:
+        """Ask within a budget and through the circuit breaker; the reply counts if there is no error."""
+        decider, settings, nothing = self.decider, self.policy.breaker, q.Reply({})
+        assert decider is not None
+        if budget_s <= 0.0:
+            return nothing, DeciderTimeout("no time was left to ask")
+        ticket = self._breaker.admit(settings)
+        if ticket is None:
+            return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({_again(self.policy)})")
+        with budget.limited_to(budget_s), breakers.governed_by(settings):
+            # A copy of the questions, and the reply read over there: a reply may be as slow or as hostile as the call.
+            future = _submit(
+                DECISIONS, lambda: _decided(decider, turn, dict(questions)), self._breaker, DeciderOverloaded
+            )
+        error = _wait_for(future, budget_s, DeciderTimeout)
+        reply = future.result() if error is None else nothing
+        self._breaker.report(ticket, error is None and q.is_usable(reply), settings)
+        return reply, error
+
+    @property
+    def _questions(self) -> dict[str, str]:
+        gate, router, validator = self.policy.gate, self.policy.router, self.policy.validator
+        return {"gate": gate.question.key, "router": router.question.key, "validator": validator.question.key}
 
     def _thresholds(self, measured: Mapping[str, float]) -> q.Thresholds:
         """Return the thresholds in force: the policy's where set, else those of the model that answered."""
@@ -413,14 +552,17 @@ class _Collector:
             return tuple(self._records), tuple(self._dropped)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Running:
-    """One namespace's search under way; without a future it was served from the pinned cache."""
+    """One namespace's search under way; without a future it is over: cached, or with an error."""
 
     namespace: str
     collector: _Collector
-    future: Future[None] | None
     pinned: bool
+    started_s: float
+    future: Future[None] | None = None
+    ticket: int | None = None
+    error: BaseException | None = None
 
 
 def _collecting(search: Search, namespace: str, collector: _Collector) -> Callable[[], None]:
@@ -457,14 +599,43 @@ class _PinnedCache:
             self._entries[namespace] = (time.monotonic(), records)
 
 
-def _submit(pool: WorkerPool, call: Callable[[], _T], unavailable: type[StageError]) -> Future[_T]:
+def _submit(pool: WorkerPool, call: Callable[[], _T], lane: Hashable, overloaded: type[StageError]) -> Future[_T]:
     """Run a call in the pool; a pool that cannot take it gives a future that has failed already."""
     try:
-        return pool.submit(call)
+        return pool.submit(call, lane)
     except (PoolFull, RuntimeError) as error:  # RuntimeError: no thread can be started
         failed: Future[_T] = Future()
-        failed.set_exception(unavailable(str(error)))
+        failed.set_exception(overloaded(str(error)))
         return failed
+
+
+def failure_of(step: DeciderCall | Lookup) -> tuple[str, str, str | None] | None:
+    """Return stage, kind and cause of what failed in a request or a search, None when nothing did."""
+    if isinstance(step, Lookup):
+        return None if step.error is None else ("retrieve", step.error, f"namespace {step.namespace}: {step.cause}")
+    if step.error is not None:
+        return step.stage, step.error, step.cause
+    for reason, count in step.no_answers.items():
+        if reason != "abstained":
+            return step.stage, reason, f"{count} of {step.questions} questions got no usable answer"
+    return None
+
+
+def _short_name(decider: q.Decider | None, key: object) -> str:
+    if isinstance(key, str):
+        return key
+    try:
+        return repr(decider)[:_NAME_CHARACTERS]
+    except Exception:  # a hostile repr
+        return type(decider).__name__
+
+
+def _again(policy: RecallPolicy) -> str:
+    return f"tried again after {policy.breaker.cooldown_s:g} s"
+
+
+def _asks_instructs(at: int) -> str:
+    return f"instructions_{at}"
 
 
 def _decided(decider: q.Decider, turn: Turn, questions: Mapping[str, q.Question]) -> q.Reply:
@@ -473,21 +644,7 @@ def _decided(decider: q.Decider, turn: Turn, questions: Mapping[str, q.Question]
     Raises:
         BadAnswer: The decider returned no mapping.
     """
-    raw = decider.decide(q.state_of(turn), dict(questions))
-    if not isinstance(raw, Mapping):
-        raise BadAnswer(f"decide() returned {type(raw).__name__}, not a mapping of id to answer")
-    answers = {name: q.checked(raw.get(name), question) for name, question in questions.items()}
-    if not isinstance(raw, q.Reply):
-        return q.Reply(answers)
-    return q.Reply(
-        answers,
-        model=raw.model,
-        answered_by=raw.answered_by,
-        passed_over=raw.passed_over,
-        thresholds=raw.thresholds,
-        untuned=raw.untuned,
-        truncated=raw.truncated,
-    )
+    return q.checked_reply(decider, decider.decide(q.state_of(turn), dict(questions)), questions)
 
 
 def _wait_for(future: Future[Any], seconds: float, timeout: type[Exception]) -> BaseException | None:

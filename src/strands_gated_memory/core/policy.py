@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from .block import InjectSettings
+from .breaker import BreakerSettings
 from .gate import GateSettings
 from .router import RouterSettings
 from .select import SelectSettings
-from .settings import Probability, Seconds, Settings
+from .settings import Count, Probability, Seconds, Settings
 from .turn import TurnSettings
 from .wordings import RECORD_CRITERIA, Wording, as_wording
 
@@ -44,6 +45,12 @@ class ValidatorSettings(Settings):
         Wording, BeforeValidator(lambda value: as_wording(value, "validator.question", subject=True))
     ] = RECORD_CRITERIA
     """What is asked about each record; `{subject}` in it becomes the rendered record."""
+    drop_instructions: bool = False
+    """Whether to ask of each record, in the same request, if it tries to instruct the assistant
+    (`RECORD_INSTRUCTIONS`), and to drop it if so. A decider that abstains from such a question, as the embedded
+    one does, leaves it to `core.instructions.instructs`. Without a valid answer the record is kept."""
+    instructions_threshold: Probability = 0.5
+    """P(the record tries to instruct the assistant) from which on it is dropped, 0..1."""
 
 
 class RecallPolicy(Settings):
@@ -66,9 +73,17 @@ class RecallPolicy(Settings):
     inject: InjectSettings = Field(default_factory=InjectSettings)
     deadline_s: Seconds = 3.0
     """How long a whole recall may take, in seconds. What is not there by then is done without."""
+    breaker: Annotated[
+        BreakerSettings, BeforeValidator(lambda value: {"failures": None} if value is None else value)
+    ] = Field(default_factory=BreakerSettings)
+    """When a decider, or a namespace's search, that keeps failing is left alone for a while; None: never."""
+    on_failure: Literal["open", "raise"] = "open"
+    """What the first failure of a turn does. "open": it is counted, and the turn goes on as if there were no
+    decision model or no such namespace. "raise": it is counted, then `RecallFailed` ends the turn; for CI and
+    evaluation, where a broken gate must not look like a working one. An abstention is no failure."""
     stats_log: Literal["block", "line", "json", "off"] = "block"
     """How the counters are logged at INFO: on close, every `stats_every` turns and at the first failure."""
-    stats_every: int = Field(default=50, ge=1)
+    stats_every: Count = Field(default=50, ge=1)
     """After how many turns the counters are logged."""
 
     @classmethod

@@ -8,12 +8,14 @@ is only meaningful for the wording that it was measured on.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
+from ..errors import BadAnswer
 from .types import Turn
 
 About = Literal["gate", "namespace", "record", "custom"]
@@ -145,8 +147,9 @@ class Decider(Protocol):
     """A decision model.
 
     A decider may also carry `deadline_s` (seconds a whole recall may take with it), `thresholds`
-    (`Thresholds` measured for it, used where the policy sets none) and `warm()` (load now, in the
-    caller's thread).
+    (`Thresholds` measured for it, used where the policy sets none), `warm()` (load now, in the
+    caller's thread), `model_id` (names the model that answers) and `answers_custom` (False: it would abstain
+    from questions about anything but the gate, namespaces and records, so it is not asked them).
     """
 
     def decide(self, state: State, questions: Mapping[str, Question]) -> Mapping[str, Answer]:
@@ -273,6 +276,47 @@ def unanswered(answers: Mapping[str, Answer]) -> dict[str, int]:
         if isinstance(answer, NoAnswer):
             counts[answer.reason] = counts.get(answer.reason, 0) + 1
     return counts
+
+
+def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Question]) -> Reply:
+    """Return a reply that holds a checked answer to every question, and no other.
+
+    Args:
+        decider: Who answered; its `model_id` and `thresholds` count where the reply says nothing of them.
+        raw: What it returned.
+        questions: What was asked.
+
+    Raises:
+        BadAnswer: It returned no mapping.
+    """
+    if not isinstance(raw, Mapping):
+        raise BadAnswer(f"decide() returned {type(raw).__name__}, not a mapping of id to answer")
+    answers = {name: checked(raw.get(name), question) for name, question in questions.items()}
+    if isinstance(raw, Reply):
+        return Reply(
+            answers,
+            model=raw.model,
+            answered_by=raw.answered_by,
+            passed_over=raw.passed_over,
+            thresholds=raw.thresholds,
+            untuned=raw.untuned,
+            truncated=raw.truncated,
+        )
+    own = getattr(decider, "thresholds", None)
+    shipped = dataclasses.asdict(own) if isinstance(own, Thresholds) else {}
+    model = getattr(decider, "model_id", None)
+    return Reply(
+        answers,
+        model=model if isinstance(model, str) else None,
+        thresholds={name: value for name, value in shipped.items() if value is not None},
+    )
+
+
+def is_usable(answers: Mapping[str, Answer]) -> bool:
+    """Tell whether a decider works: at least one question has an answer, or an abstention, or there is none."""
+    return not answers or any(
+        not isinstance(answer, NoAnswer) or answer.reason == "abstained" for answer in answers.values()
+    )
 
 
 GATE_ID = "gate"

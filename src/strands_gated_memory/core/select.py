@@ -11,7 +11,7 @@ from pydantic import Field
 
 from .questions import Thresholds
 from .same_facts import epoch
-from .settings import Probability, Settings
+from .settings import Count, Probability, Settings
 from .types import Record
 
 SelectMode = Literal["threshold", "ranking", "hybrid"]
@@ -38,9 +38,9 @@ class SelectSettings(Settings):
     """ranking and hybrid: the least share of the turn's best probability that a record must have."""
     dedupe: bool = True
     """Whether a record with the same id, or the same text, as another one is left out."""
-    max_records: int | None = Field(default=20, ge=0)
+    max_records: Count | None = Field(default=20, ge=0)
     """At most so many records; None: no limit."""
-    max_context_tokens: int | None = Field(default=2000, ge=0)
+    max_context_tokens: Count | None = Field(default=2000, ge=0)
     """At most so many tokens for the whole block, tag included; None: no limit."""
     token_counter: Callable[[str], int] = estimate_tokens
     """Counts the tokens of a text; default: characters / 4, rounded up."""

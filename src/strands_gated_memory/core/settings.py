@@ -44,6 +44,12 @@ def _seconds(value: Any) -> float:
     return number
 
 
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"must be a whole number, got {value!r}")
+    return value
+
+
 def _number(value: Any, wanted: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"must be {wanted}, got {value!r}")
@@ -61,3 +67,6 @@ Probability = Annotated[float, BeforeValidator(_probability)]
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A duration in seconds, above 0, at most `MOST_SECONDS`."""
+
+Count = Annotated[int, BeforeValidator(_count)]
+"""A whole number; neither a text nor a truth value is one."""

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pydantic import Field
 
-from .settings import Settings
+from .settings import Count, Settings
 from .types import Turn
 
 Message: TypeAlias = Mapping[str, Any]
@@ -19,9 +19,9 @@ Message: TypeAlias = Mapping[str, Any]
 class TurnSettings(Settings):
     """What of the conversation the decision model sees."""
 
-    history_pairs: int = Field(default=1, ge=0, le=20)
+    history_pairs: Count = Field(default=1, ge=0, le=20)
     """How many exchanges before the message it sees: last user text and final assistant text each."""
-    history_characters: int = Field(default=400, ge=1, le=100_000)
+    history_characters: Count = Field(default=400, ge=1, le=100_000)
     """Where each of those texts is cut, in characters."""
 
 

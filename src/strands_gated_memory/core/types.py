@@ -5,10 +5,17 @@ All are frozen. Nothing here computes.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
+
+from ..errors import DeciderSkipped
+from .breaker import BreakerState
+
+SKIPPED = DeciderSkipped.kind
+"""The kind of failure of a call that was not made."""
 
 Stage = Literal["gate", "retrieve", "validator", "turn"]
 """Where something was decided or failed.
@@ -90,11 +97,14 @@ class Judgement:
     """The record as one line of prose, before escaping."""
 
 
-DropReason = Literal["empty", "duplicate", "below_threshold", "below_best", "max_records", "max_context_tokens"]
+DropReason = Literal[
+    "empty", "duplicate", "instructions", "below_threshold", "below_best", "max_records", "max_context_tokens"
+]
 """Why the pipeline left a record out.
 
 - `"empty"`: nothing is left of it once rendered.
 - `"duplicate"`: the same id, or the same text but for case, space and punctuation, is kept already.
+- `"instructions"`: it tries to instruct the assistant (`validator.drop_instructions`).
 - `"below_threshold"`: its probability is under `validator.threshold`.
 - `"below_best"`: its probability is too far under the best of this turn (`select.relative`).
 - `"max_records"`, `"max_context_tokens"`: the limits of `select`.
@@ -153,6 +163,13 @@ class DeciderCall:
     """How many requests lost text to the model's window."""
     untuned: tuple[str, ...] = ()
     """Why thresholds in use may not suit the model that answered; empty when they do, or the policy set them."""
+    started_s: float = 0.0
+    """When it began, in seconds since the recall began."""
+
+    @property
+    def skipped(self) -> bool:
+        """Whether nobody was asked, because the decider had failed repeatedly just before."""
+        return self.error == SKIPPED
 
 
 @dataclass(frozen=True)
@@ -172,6 +189,13 @@ class Lookup:
     """Whether the namespace is pinned: fetched whatever the gate says."""
     cached: bool = False
     """Whether a pinned namespace was served without a request."""
+    started_s: float = 0.0
+    """When it began, in seconds since the recall began."""
+
+    @property
+    def skipped(self) -> bool:
+        """Whether nothing was searched, because the namespace had failed repeatedly just before."""
+        return self.error == SKIPPED
 
 
 @dataclass(frozen=True)
@@ -194,6 +218,14 @@ class TurnTrace:
     """Tokens of the injected block, by the policy's counter."""
     failure: str | None = None
     """The kind of an unexpected failure of the turn as a whole."""
+    started: float = field(default_factory=time.time)
+    """When the recall began, in seconds since 1970-01-01 UTC."""
+    thresholds: Mapping[str, float | None] = field(default_factory=dict)
+    """The cuts in force, 0..1: "gate", "router", "validator", "relative"."""
+    questions: Mapping[str, str] = field(default_factory=dict)
+    """Id and version of the wording in force, for "gate", "router", "validator"."""
+    breakers: Mapping[str, BreakerState] = field(default_factory=dict)
+    """State after the turn of each circuit breaker that it met, by name."""
 
 
 @dataclass(frozen=True)

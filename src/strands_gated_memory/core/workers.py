@@ -1,7 +1,8 @@
 """Threads for calls that may hang: bounded in number, shared by the process, never waited for at exit.
 
 `concurrent.futures.ThreadPoolExecutor` joins its threads when the interpreter ends, so that one hung
-search would keep the process alive. These are daemons.
+search would keep the process alive. These are daemons. Calls go by lanes, one per dependency, and a lane
+has a share of the threads: a dependency that hangs costs its share, then its calls fail at once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import contextvars
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -18,7 +20,33 @@ _T = TypeVar("_T")
 
 
 class PoolFull(Exception):
-    """Every worker is busy and the queue is full: something that the workers wait for hangs."""
+    """No call can be taken: too many wait already, or every thread of the lane hangs."""
+
+
+class _Lane:
+    """The calls to one dependency."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        """Calls handed to the threads, one that waits for a free thread included."""
+        self.abandoned = 0
+        """Of these, the calls that nobody waits for any more."""
+        self.waiting: deque[_Call] = deque()
+
+
+class _Call(Future[Any]):
+    """A call under way. Cancelling one that runs already notes that nobody waits for it any more."""
+
+    def __init__(self, pool: WorkerPool, lane: _Lane, work: Callable[[], Any]) -> None:
+        super().__init__()
+        self.lane = lane
+        self.work = work
+        self.left = False
+        self.abandoned = False
+        self._pool = pool
+
+    def cancel(self) -> bool:
+        return super().cancel() or self._pool.abandon(self)
 
 
 class WorkerPool:
@@ -27,12 +55,14 @@ class WorkerPool:
     Args:
         name: Prefix of the threads' names.
         size: At most so many threads.
-        backlog: At most so many calls that wait for a thread.
+        share: At most so many of them for one lane.
+        backlog: At most so many calls of one lane that wait for its threads.
     """
 
-    def __init__(self, name: str, size: int, backlog: int) -> None:
+    def __init__(self, name: str, size: int, share: int, backlog: int) -> None:
         self._name = name
         self._size = size
+        self._share = share
         self._backlog = backlog
         self._reset()
         if hasattr(os, "register_at_fork"):
@@ -40,46 +70,104 @@ class WorkerPool:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._calls: queue.Queue[tuple[Future[Any], Callable[[], Any]]] = queue.Queue(self._backlog)
+        self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        self._lanes: dict[Hashable, _Lane] = {}
         self._threads = 0
         self._idle = 0
+        self._queued = 0
 
-    def submit(self, call: Callable[[], _T]) -> Future[_T]:
+    def submit(self, call: Callable[[], _T], lane: Hashable = None) -> Future[_T]:
         """Run a call in a thread, with a copy of the caller's context variables.
 
+        Args:
+            call: What to run. Cancel the future when nobody waits for it any more.
+            lane: What the call depends on, such as a server.
+
         Raises:
-            PoolFull: At once, when no thread is free and the backlog is full.
+            PoolFull: At once, when the lane's backlog is full or each of its threads runs a call that
+                nobody waits for any more.
+            RuntimeError: No thread can be started.
         """
-        future: Future[_T] = Future()
         context = contextvars.copy_context()
         with self._lock:
-            try:
-                self._calls.put_nowait((future, lambda: context.run(call)))
-            except queue.Full:
-                raise PoolFull(f"all {self._size} {self._name} workers are busy") from None
-            if self._idle < self._calls.qsize() and self._threads < self._size:
-                self._threads += 1
-                threading.Thread(target=self._work, name=f"{self._name}-{self._threads}", daemon=True).start()
+            of = self._lanes.setdefault(lane, _Lane())
+            if of.abandoned >= self._share:
+                raise PoolFull(f"{of.abandoned} calls hang in the {self._name} workers")
+            if len(of.waiting) >= self._backlog:
+                of.waiting = deque(waiting for waiting in of.waiting if not waiting.cancelled())
+                if len(of.waiting) >= self._backlog:
+                    raise PoolFull(f"{len(of.waiting)} calls wait for the {self._name} workers")
+            future = _Call(self, of, lambda: context.run(call))
+            if of.running >= self._share:
+                of.waiting.append(future)
+            else:
+                of.running += 1
+                try:
+                    self._hand_over(future)
+                except RuntimeError:
+                    of.running -= 1
+                    raise
+            if len(self._lanes) > _MOST_IDLE_LANES:
+                self._lanes = {key: one for key, one in self._lanes.items() if one.running or one is of}
         return future
+
+    def abandon(self, call: _Call) -> bool:
+        """Note that nobody waits for a running call; returns False, as `Future.cancel` does for one."""
+        with self._lock:
+            if not (call.left or call.abandoned or call.done()):
+                call.abandoned = True
+                call.lane.abandoned += 1
+        return False
+
+    def _hand_over(self, call: _Call) -> None:
+        if self._idle <= self._queued and self._threads < self._size:
+            threading.Thread(target=self._work, name=f"{self._name}-{self._threads + 1}", daemon=True).start()
+            self._threads += 1
+        self._queued += 1
+        self._calls.put(call)
 
     def _work(self) -> None:
         calls = self._calls
         while True:
             with self._lock:
                 self._idle += 1
-            future, call = calls.get()
+            call = calls.get()
             with self._lock:
                 self._idle -= 1
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                future.set_result(call())
-            except BaseException as error:
-                future.set_exception(error)
-            del future, call
+                self._queued -= 1
+            if call.set_running_or_notify_cancel():
+                try:
+                    result, error = call.work(), None
+                except BaseException as failure:
+                    result, error = None, failure
+                self._leave(call)
+                if error is None:
+                    call.set_result(result)
+                else:
+                    call.set_exception(error)
+                del result, error
+            else:
+                self._leave(call)
+            del call
+
+    def _leave(self, call: _Call) -> None:
+        """Let the next call of the lane run."""
+        lane = call.lane
+        with self._lock:
+            call.left = True
+            lane.abandoned -= call.abandoned
+            while lane.waiting:
+                following = lane.waiting.popleft()
+                if not following.cancelled():
+                    self._hand_over(following)
+                    return
+            lane.running -= 1
 
 
-DECISIONS = WorkerPool("gated-memory-decide", size=16, backlog=64)
+_MOST_IDLE_LANES = 256
+"""Lanes without a call are forgotten from so many on."""
+
+DECISIONS = WorkerPool("gated-memory-decide", size=32, share=8, backlog=64)
 """Runs requests to decision models."""
-SEARCHES = WorkerPool("gated-memory-search", size=32, backlog=128)
+SEARCHES = WorkerPool("gated-memory-search", size=64, share=16, backlog=128)
 """Runs searches of namespaces."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..core import budget
-from ..core.questions import Decider, NoAnswer, Question, Reply, State, Thresholds, checked, probability_of
+from ..core.questions import Decider, NoAnswer, Question, Reply, State, Thresholds, checked_reply, probability_of
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
 from ..errors import ConfigurationError, error_kind
 
@@ -183,11 +183,7 @@ def _latency_ms(decider: Decider, size: int) -> float | None:
 
 def _ask(decider: Decider, state: State, questions: Mapping[str, Question]) -> Reply:
     with budget.limited_to(_PATIENCE_S):
-        raw = decider.decide(state, questions)
-    answers = {name: checked(raw.get(name), question) for name, question in questions.items()}
-    if isinstance(raw, Reply):
-        return Reply(answers, model=raw.model, thresholds=raw.thresholds, untuned=raw.untuned)
-    return Reply(answers)
+        return checked_reply(decider, decider.decide(state, questions), questions)
 
 
 def _ask_quietly(decider: Decider, state: State) -> float | None:

@@ -17,13 +17,13 @@ from typing import Any
 from ..core import budget
 from ..core.questions import Answer, NoAnswer, NoAnswerReason, Question, Reply, State
 from ..core.workers import PoolFull, WorkerPool
-from ..errors import DeciderError, DeciderTimeout, DeciderUnavailable, PromptTooLong
+from ..errors import DeciderError, DeciderOverloaded, DeciderTimeout, DeciderUnavailable, PromptTooLong
 from .codecs.base import Codec
 from .limits import Limits, fit, may_be_truncated, question_tokens, shortened, state_text, tokens_of
 from .presets import SLOW_DEADLINE_S, preset_of, tuning_for
 from .transports.base import Transport
 
-REQUESTS = WorkerPool("gated-memory-request", size=32, backlog=64)
+REQUESTS = WorkerPool("gated-memory-request", size=64, share=16, backlog=64)
 """Runs single requests, so that a call can stop waiting for one that hangs."""
 
 DEFAULT_CALL_S = 3.0
@@ -151,9 +151,9 @@ class DecisionClient:
         self, state: State, group: Mapping[str, Question], until: float, halvings: _Counter
     ) -> Future[_Part] | DeciderError:
         try:
-            return REQUESTS.submit(lambda: self._ask(state, group, until, halvings))
+            return REQUESTS.submit(lambda: self._ask(state, group, until, halvings), lane=repr(self))
         except (PoolFull, RuntimeError) as error:
-            return DeciderUnavailable(str(error))
+            return DeciderOverloaded(str(error))
 
     def _ask(self, state: State, questions: Mapping[str, Question], until: float, halvings: _Counter) -> _Part:
         """Ask one request; one that is too long for the model is made smaller and asked again."""

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 
 from ..core import budget
-from ..core.questions import Decider, NoAnswer, Question, Reply, State, Thresholds, checked
+from ..core.breaker import CircuitBreaker, breaker_of, settings_in_force
+from ..core.questions import Decider, NoAnswer, Question, Reply, State, checked_reply, is_usable
 from ..core.workers import PoolFull, WorkerPool
-from ..errors import BadAnswer, ConfigurationError, DeciderError, DeciderUnavailable, error_kind
+from ..errors import (
+    BadAnswer,
+    ConfigurationError,
+    DeciderError,
+    DeciderOverloaded,
+    DeciderSkipped,
+    DeciderUnavailable,
+    error_kind,
+)
 from .client import DEFAULT_CALL_S
 
-MEMBERS = WorkerPool("gated-memory-fallback", size=16, backlog=64)
+MEMBERS = WorkerPool("gated-memory-fallback", size=32, share=8, backlog=64)
 """Runs the members, so that one that hangs is passed over."""
 
 _MARGIN_S = 0.02
@@ -25,9 +33,12 @@ class FallbackDecider:
     the second at least half of it; one that fails at once passes its time on. Probabilities of two models
     are never mixed in one reply: thresholds differ.
 
+    A member that keeps failing is passed over at once for a while, by a circuit breaker of its own.
+
     Args:
         members: Name and decider, first choice first.
         call_s: How long one call may take over all members, where whoever waits sets no shorter limit.
+        keys: Who each member is for its circuit breaker, see `breaker_of`; default the members themselves.
 
     Raises:
         ConfigurationError: The list is empty.
@@ -35,11 +46,21 @@ class FallbackDecider:
 
     remote = True
 
-    def __init__(self, members: Sequence[tuple[str, Decider]], *, call_s: float = DEFAULT_CALL_S) -> None:
+    def __init__(
+        self,
+        members: Sequence[tuple[str, Decider]],
+        *,
+        call_s: float = DEFAULT_CALL_S,
+        keys: Sequence[object] | None = None,
+    ) -> None:
         if not members:
             raise ConfigurationError('decider is an empty list; write for instance ["jev", "embedded"]')
         self.members = tuple(members)
         self._call_s = call_s
+        self._breakers = [
+            breaker_of(("decider", key), f"decider:{name}")
+            for (name, member), key in zip(self.members, keys or [member for _, member in self.members], strict=True)
+        ]
 
     def __repr__(self) -> str:
         return f"FallbackDecider({', '.join(name for name, _ in self.members)})"
@@ -49,6 +70,11 @@ class FallbackDecider:
         """The longest that a member asks for, None if none does."""
         asked = [getattr(member, "deadline_s", None) for _, member in self.members]
         return max((float(one) for one in asked if isinstance(one, int | float)), default=None)
+
+    @property
+    def answers_custom(self) -> bool:
+        """Whether any member answers questions of a caller's own."""
+        return any(getattr(member, "answers_custom", True) for _, member in self.members)
 
     def warm(self) -> None:
         """Load every member; one that cannot be loaded does not keep the others from it.
@@ -80,7 +106,7 @@ class FallbackDecider:
         for at, (name, member) in enumerate(self.members):
             share = budget.left(until) / (len(self.members) - at)
             try:
-                reply = _ask(member, state, questions, share)
+                reply = _ask(member, self._breakers[at], state, questions, share)
             except Exception as error:
                 last = error
                 passed_over.append(f"{name}: {error_kind(error)}")
@@ -99,30 +125,33 @@ class FallbackDecider:
         raise kind(f"no decider of the list answered ({'; '.join(passed_over)})")
 
 
-def _ask(member: Decider, state: State, questions: Mapping[str, Question], seconds: float) -> Reply:
+def _ask(
+    member: Decider, breaker: CircuitBreaker, state: State, questions: Mapping[str, Question], seconds: float
+) -> Reply:
+    settings = settings_in_force()
+    ticket = breaker.admit(settings)
+    if ticket is None:
+        raise DeciderSkipped("not asked: its circuit breaker is open")
+    usable = False
+    try:
+        reply = _reply(member, breaker, state, questions, seconds)
+        usable = is_usable(reply)
+    finally:
+        breaker.report(ticket, usable, settings)
+    return reply
+
+
+def _reply(
+    member: Decider, breaker: CircuitBreaker, state: State, questions: Mapping[str, Question], seconds: float
+) -> Reply:
     with budget.limited_to(seconds):
         try:
-            future = MEMBERS.submit(lambda: member.decide(state, questions))
+            future = MEMBERS.submit(lambda: member.decide(state, questions), breaker)
         except (PoolFull, RuntimeError) as error:
-            raise DeciderUnavailable(str(error)) from None
+            raise DeciderOverloaded(str(error)) from None
     try:
         raw = future.result(timeout=seconds)
     except (FutureTimeout, TimeoutError):
         future.cancel()
         raise TimeoutError(f"no answer within {seconds:.3f} s") from None
-    if not isinstance(raw, Mapping):
-        raise BadAnswer(f"decide() returned {type(raw).__name__}, not a mapping of id to answer")
-    answers = {name: checked(raw.get(name), question) for name, question in questions.items()}
-    if isinstance(raw, Reply):
-        return Reply(
-            answers,
-            model=raw.model,
-            answered_by=raw.answered_by,
-            thresholds=raw.thresholds,
-            untuned=raw.untuned,
-            truncated=raw.truncated,
-        )
-    own = getattr(member, "thresholds", None)
-    shipped = dataclasses.asdict(own) if isinstance(own, Thresholds) else {}
-    measured = {name: value for name, value in shipped.items() if value is not None}
-    return Reply(answers, model=getattr(member, "model_id", None), thresholds=measured)
+    return checked_reply(member, raw, questions)

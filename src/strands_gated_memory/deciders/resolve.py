@@ -158,7 +158,8 @@ def _fallback(specs: Sequence[Any]) -> FallbackDecider:
         [
             (name if names.count(name) == 1 else f"{name} ({at + 1})", decider)
             for at, (name, decider) in enumerate(members)
-        ]
+        ],
+        keys=list(specs),
     )
 
 

@@ -32,10 +32,12 @@ class EmbeddedDecider:
     Attributes:
         model_id: Names the encoder and the heads, such as "embedded-1".
         thresholds: Where its probabilities were measured to separate best, recall first.
+        answers_custom: False: it abstains from questions of a caller's own.
     """
 
     model_id: str
     thresholds: Thresholds
+    answers_custom = False
 
     def __init__(self, encoder: Encoder | None = None, heads: str | os.PathLike[str] | None = None) -> None:
         self._path = DATA / "heads.npz" if heads is None else Path(heads)

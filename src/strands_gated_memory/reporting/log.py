@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from typing import Literal
 
-from ..core.types import Recall
+from ..core.types import SKIPPED, Recall
 from .stats import RecallStats
 
 logger = logging.getLogger("strands_gated_memory")
@@ -74,7 +74,9 @@ def _log(stage: str, kind: str, cause: str | None) -> None:
         _failures[stage, kind] += 1
         count = _failures[stage, kind]
     if str(count).rstrip("0") == "1":
-        logger.warning(
+        # The failures that opened a circuit breaker have been warned about: its first skip is no news.
+        logger.log(
+            logging.DEBUG if kind == SKIPPED and count == 1 else logging.WARNING,
             "stage=<%s>, reason=<%s>, count=<%d>, cause=<%s> | recall failed open | %s",
             stage,
             kind,
@@ -82,6 +84,18 @@ def _log(stage: str, kind: str, cause: str | None) -> None:
             (cause or "")[:_CAUSE_CHARACTERS],
             _CONSEQUENCE.get(stage, "going on"),
         )
+
+
+def log_error_rate(rate: float) -> None:
+    """Say at ERROR that most of the recent turns failed open.
+
+    Args:
+        rate: The share that did, 0..1.
+    """
+    logger.error(
+        "error_rate=<%.2f> | most recent recalls failed open | memory is not gated, or not there: see the counters",
+        rate,
+    )
 
 
 def log_stats(stats: RecallStats, style: Literal["block", "line", "json", "off"]) -> None:

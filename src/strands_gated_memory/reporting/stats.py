@@ -7,14 +7,23 @@ fail-open that nobody counts looks like a system that works, so failures come fi
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..core.types import Recall
+from ..core.pipeline import failure_of
+from ..core.types import Recall, TurnTrace
 
 _T = TypeVar("_T")
+
+_RECENT = 100
+"""Turns that the error rate is about."""
+_ENOUGH = 20
+"""Turns before an alarm means anything."""
+_ALARMING = 0.5
+_RECOVERED = 0.25
+_MOST_BREAKERS = 64
 
 _GATE_OUTCOMES = ("open", "closed", "failed", "abstained", "ungated", "disabled")
 
@@ -27,6 +36,10 @@ class Counted:
     """Turns counted so far."""
     first_degradation: bool
     """Whether this turn brought the first failure."""
+    error_rate: float | None = None
+    """As `RecallStats.error_rate`."""
+    alarm: bool = False
+    """Whether with this turn most of the recent ones have failed open: once, until it has recovered."""
 
 
 class RecallStats:
@@ -50,6 +63,9 @@ class RecallStats:
         self._decider_s = 0.0
         self._retrieval_s = 0.0
         self._recall_s = 0.0
+        self._recent: deque[bool] = deque(maxlen=_RECENT)
+        self._alarmed = False
+        self._breakers: dict[str, str] = {}
 
     def add(self, recall: Recall) -> Counted:
         """Count one turn, and say where that leaves the counters."""
@@ -63,8 +79,11 @@ class RecallStats:
                 self._gate[trace.gate.outcome] += 1
             self._counts["stock_retrievals"] += 1 if trace.namespaces else 0
             self._counts["stock_lookups"] += trace.namespaces
-            lookups = [lookup for lookup in trace.lookups if not lookup.cached]
+            searches = [lookup for lookup in trace.lookups if not lookup.cached]
+            lookups = [lookup for lookup in searches if not lookup.skipped]
             self._counts["retrievals"] += 1 if lookups else 0
+            self._counts["retrievals_lost"] += 1 if searches and not lookups else 0
+            self._counts["retrieval_skipped"] += len(searches) - len(lookups)
             self._counts["lookups"] += len(lookups)
             self._counts["records_returned"] += trace.returned
             self._counts["records_injected"] += len(recall.records)
@@ -72,8 +91,11 @@ class RecallStats:
             self._counts["context_tokens"] += trace.block_tokens
             self._dropped.update(dropped.reason for dropped in recall.dropped)
             for call in trace.decider_calls:
-                self._counts["decider_calls"] += 1
-                self._counts["decider_questions"] += call.questions
+                if call.skipped:
+                    self._counts["decider_skipped"] += 1
+                else:
+                    self._counts["decider_calls"] += 1
+                    self._counts["decider_questions"] += call.questions
                 self._decider_s += call.seconds
                 if call.error is not None:
                     self._decider_errors[call.error] += 1
@@ -85,13 +107,25 @@ class RecallStats:
                     self._answered_by[call.answered_by] += 1
                 if call.model is not None:
                     self._models[call.model] += 1
-            for lookup in lookups:
+            for lookup in searches:
                 if lookup.error is not None:
                     self._retrieval_errors[lookup.error] += 1
             # Namespaces are searched side by side: the turn waits for the slowest.
             self._retrieval_s += max((lookup.seconds for lookup in lookups), default=0.0)
             self._recall_s += trace.seconds
-            return Counted(self._counts["turns"], first_degradation=self._is_degraded() and not was_degraded)
+            self._note_breakers(trace.breakers)
+            return Counted(
+                self._counts["turns"],
+                first_degradation=self._is_degraded() and not was_degraded,
+                alarm=self._note_turn(trace),
+                error_rate=self._error_rate(),
+            )
+
+    def count_trace_error(self) -> bool:
+        """Count a line that could not be written to the trace file; return whether it is the first."""
+        with self._lock:
+            self._counts["trace_errors"] += 1
+            return self._counts["trace_errors"] == 1
 
     @property
     def turns(self) -> int:
@@ -112,6 +146,14 @@ class RecallStats:
     def degraded(self) -> bool:
         """Whether anything has failed so far; abstentions are not failures."""
         return self._read(self._is_degraded)
+
+    @property
+    def error_rate(self) -> float | None:
+        """Share, 0..1, of the last 100 turns in which anything failed open; None before the first.
+
+        Turns for which recall was switched off do not count.
+        """
+        return self._read(self._error_rate)
 
     def as_dict(self) -> dict[str, Any]:
         """Return every counter, for machines; times in milliseconds."""
@@ -144,6 +186,27 @@ class RecallStats:
             f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in flat.items()
         )
 
+    def _note_turn(self, trace: TurnTrace) -> bool:
+        """Take a turn into the error rate; return whether to raise the alarm."""
+        if trace.gate is not None and trace.gate.outcome == "disabled":
+            return False
+        failures = [*map(failure_of, trace.decider_calls), *map(failure_of, trace.lookups)]
+        self._recent.append(trace.failure is not None or any(failures))
+        rate = sum(self._recent) / len(self._recent)
+        if self._alarmed:
+            self._alarmed = rate >= _RECOVERED
+            return False
+        self._alarmed = rate > _ALARMING and len(self._recent) >= _ENOUGH
+        return self._alarmed
+
+    def _note_breakers(self, states: Mapping[str, str]) -> None:
+        self._breakers.update(states)
+        if len(self._breakers) > _MOST_BREAKERS:
+            self._breakers = {name: state for name, state in self._breakers.items() if state != "closed"}
+
+    def _error_rate(self) -> float | None:
+        return sum(self._recent) / len(self._recent) if self._recent else None
+
     def _is_degraded(self) -> bool:
         return bool(
             self._count_decider_errors() or sum(self._retrieval_errors.values()) or self._counts["turn_failures"]
@@ -160,6 +223,7 @@ class RecallStats:
         return {
             "turns": counts["turns"],
             "turn_failures": counts["turn_failures"],
+            "error_rate": self._error_rate(),
             "gate": {outcome: self._gate[outcome] for outcome in _GATE_OUTCOMES},
             "retrievals": counts["retrievals"],
             "stock_retrievals": counts["stock_retrievals"],
@@ -176,6 +240,7 @@ class RecallStats:
             "decider_ms": round(1000 * self._decider_s, 3),
             "decider_errors": self._count_decider_errors(),
             "decider_errors_by_kind": dict(sorted(errors.items())),
+            "decider_skipped": counts["decider_skipped"],
             "decider_truncated": counts["decider_truncated"],
             "decider_models": dict(sorted(self._models.items())),
             "decider_answered_by": dict(sorted(self._answered_by.items())),
@@ -184,7 +249,11 @@ class RecallStats:
             "retrieval_ms": round(1000 * self._retrieval_s, 3),
             "retrieval_errors": sum(self._retrieval_errors.values()),
             "retrieval_errors_by_kind": dict(sorted(self._retrieval_errors.items())),
+            "retrieval_skipped": counts["retrieval_skipped"],
+            "retrievals_lost": counts["retrievals_lost"],
             "recall_ms": round(1000 * self._recall_s, 3),
+            "trace_errors": counts["trace_errors"],
+            "breakers": dict(sorted(self._breakers.items())),
         }
 
     def _read(self, read: Callable[[], _T]) -> _T:
@@ -226,12 +295,13 @@ def _rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
             "memory retrievals made",
             counts["retrievals"],
             f"(baseline would be {counts['stock_retrievals']}, "
-            f"saved {counts['stock_retrievals'] - counts['retrievals']})",
+            f"saved {counts['stock_retrievals'] - counts['retrievals'] - counts['retrievals_lost']})",
         ),
         (
             "namespace lookups made",
             counts["lookups"],
-            f"(baseline would be {counts['stock_lookups']}, saved {counts['stock_lookups'] - counts['lookups']})",
+            f"(baseline would be {counts['stock_lookups']}, "
+            f"saved {counts['stock_lookups'] - counts['lookups'] - counts['retrieval_skipped']})",
         ),
         ("retrieval errors", counts["retrieval_errors"], _listed(counts["retrieval_errors_by_kind"])),
         ("retrieval ms", round(counts["retrieval_ms"]), ""),
@@ -248,8 +318,21 @@ def _rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
 
 
 def _optional_rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
-    """Return rows of what only some deciders have: a list that falls back, a window that cuts."""
+    """Return rows of what is rarely there: what only some deciders have, and what only failures bring."""
     rows = []
+    if counts["error_rate"]:
+        rows.append(("recent error rate", round(100 * counts["error_rate"]), "(% of the last turns, 100 at most)"))
+    rows += [
+        (f"{name} skipped", counts[f"{name}_skipped"], "(circuit breaker open; counted as errors too)")
+        for name in ("decider", "retrieval")
+        if counts[f"{name}_skipped"]
+    ]
+    not_closed = {name: state for name, state in counts["breakers"].items() if state != "closed"}
+    if not_closed:
+        states = ", ".join(f"{name} {state}" for name, state in not_closed.items())
+        rows.append(("breakers not closed", len(not_closed), f"({states})"))
+    if counts["trace_errors"]:
+        rows.append(("trace errors", counts["trace_errors"], "(lines not written to the trace file)"))
     if counts["decider_answered_by"] or counts["decider_passed_over"]:
         answered, passed = counts["decider_answered_by"], counts["decider_passed_over"]
         rows.append(("decider answered by", sum(answered.values()), _listed(answered)))

@@ -1,0 +1,179 @@
+"""Circuit breakers: after repeated failures stop asking for a while, then probe, then recover.
+
+Our own 40 lines, because pybreaker (1.4.1) holds its lock during the call, so that concurrent turns would
+queue behind one that hangs, and because here whoever waits reports the outcome, not whoever was called.
+
+    closed --`failures` in a row--> open --`cooldown_s` later--> half_open (one probe) --success--> closed
+                                      ^-----------------failure----------------'
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Hashable, Iterator
+from contextvars import ContextVar
+from typing import Any, Literal
+
+from pydantic import Field
+
+from .settings import Count, Seconds, Settings
+
+BreakerState = Literal["closed", "open", "half_open"]
+"""What a breaker does: let every call pass; none; one, to find out."""
+
+
+class BreakerSettings(Settings):
+    """When a dependency that keeps failing is no longer asked."""
+
+    failures: Count | None = Field(default=5, ge=1)
+    """After how many failures in a row it is left alone; None: never."""
+    cooldown_s: Seconds = 30.0
+    """For how long, in seconds; then one call probes it."""
+
+
+class CircuitBreaker:
+    """The state of one dependency. Thread-safe; no lock is held while a call is under way.
+
+    Args:
+        name: Names it in counters.
+        clock: Seconds that only grow; for tests.
+    """
+
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = name
+        self._clock = clock
+        self._state: BreakerState = "closed"
+        self._failures = 0
+        self._since = 0.0
+        self._round = 0
+
+    @property
+    def state(self) -> BreakerState:
+        """The state now."""
+        return self._state
+
+    def admit(self, settings: BreakerSettings) -> int | None:
+        """Ask whether a call may be made.
+
+        Returns:
+            A ticket for `report`, or None when the call must be skipped.
+        """
+        if settings.failures is None:
+            return _UNWATCHED
+        with _lock:
+            if self._state != "closed":
+                # A probe that is never reported must not keep the breaker open for ever.
+                if self._clock() - self._since < settings.cooldown_s:
+                    return None
+                self._enter("half_open")
+            return self._round
+
+    def report(self, ticket: int, ok: bool, settings: BreakerSettings) -> None:
+        """Say how an admitted call ended. A call that began before the last change of state tells nothing."""
+        if ticket == _UNWATCHED or settings.failures is None:
+            return
+        with _lock:
+            if ticket != self._round:
+                return
+            self._failures = 0 if ok else self._failures + 1
+            if ok and self._state != "closed":
+                self._enter("closed")
+            elif not ok and (self._state == "half_open" or self._failures >= settings.failures):
+                self._enter("open")
+
+    def _enter(self, state: BreakerState) -> None:
+        self._state = state
+        self._since = self._clock()
+        self._failures = 0
+        self._round += 1
+
+
+_SETTINGS: ContextVar[BreakerSettings | None] = ContextVar("strands_gated_memory_breaker", default=None)
+
+
+@contextlib.contextmanager
+def governed_by(settings: BreakerSettings) -> Iterator[None]:
+    """Let deciders that ask others, inside, use these settings for them."""
+    token = _SETTINGS.set(settings)
+    try:
+        yield
+    finally:
+        _SETTINGS.reset(token)
+
+
+def settings_in_force() -> BreakerSettings:
+    """Return the settings of whoever waits, else the defaults."""
+    return _SETTINGS.get() or BreakerSettings()
+
+
+_UNWATCHED = -1
+_lock = threading.Lock()
+_breakers: dict[Hashable, CircuitBreaker] = {}
+
+
+def breaker_of(subject: object, name: str) -> CircuitBreaker:
+    """Return the process's breaker of a dependency.
+
+    Args:
+        subject: Who it is: a string or number, kept for the process; a function or object, kept as long as it
+            lives; or a tuple or list of these.
+        name: Names a new breaker in counters; a number is added when another one has the name.
+    """
+    try:
+        key, anchors = _identity(subject)
+    except TypeError:  # it cannot be watched: a breaker of the caller's own
+        return CircuitBreaker(name)
+    with _lock:
+        known = _breakers.get(key)
+        if known is not None:
+            return known
+        names = {one.name for one in list(_breakers.values())}
+        number = 1
+        while (numbered := name if number == 1 else f"{name} ({number})") in names:
+            number += 1
+        breaker = _breakers[key] = CircuitBreaker(numbered)
+    for anchor in anchors:
+        # Not under the lock: a collection may run anywhere, in a thread that holds it.
+        weakref.finalize(anchor, _breakers.pop, key, None).atexit = False
+    return breaker
+
+
+def reset_breakers() -> None:
+    """Forget every breaker; for tests. Pipelines made before keep theirs."""
+    with _lock:
+        for breaker in list(_breakers.values()):
+            breaker._enter("closed")
+        _breakers.clear()
+
+
+def _identity(subject: object) -> tuple[Hashable, list[Any]]:
+    """Return a key, and the objects that must live for it to mean anything.
+
+    Raises:
+        TypeError: An object whose end cannot be noticed.
+    """
+    if subject is None or isinstance(subject, str | int):
+        return subject, []
+    if isinstance(subject, tuple | list):
+        parts = [_identity(one) for one in subject]
+        return tuple(key for key, _ in parts), [anchor for _, anchors in parts for anchor in anchors]
+    owner = getattr(subject, "__self__", None)
+    if callable(subject) and owner is not None and hasattr(subject, "__name__"):
+        # A bound method is a new object each time it is read.
+        key, anchors = _identity(owner)
+        return (key, str(subject.__name__)), anchors
+    weakref.ref(subject)
+    return ("object", id(subject)), [subject]
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603 - another thread may have held it when the process forked
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

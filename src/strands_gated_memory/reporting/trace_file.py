@@ -1,0 +1,398 @@
+"""One JSON line per turn in a file: what was decided, on which records, how long it took.
+
+Ids, probabilities and reasons; text only on request. Lines are appended whole, with one write each, so that
+threads and processes share a file (on POSIX systems; elsewhere give each process its own). A full file is
+renamed to `.1`, the one before to `.2`, and so on.
+
+concurrent-log-handler (0.9.31) was not used: it locks for every line, for as long as it takes, and a turn
+must wait for nobody; and what fails to be written is to be counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import threading
+import uuid
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..core.types import Judgement, Recall, Turn
+from ..errors import ConfigurationError, TraceFileError
+
+try:
+    import fcntl
+except ImportError:  # Windows: threads of one process only
+    fcntl = None  # type: ignore[assignment]
+
+VERSION = 1
+"""Version of the schema."""
+DEFAULT_MAX_BYTES = 64 * 1024 * 1024
+KEEP = 5
+"""Rotated files that are kept."""
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class TraceGate(_Line):
+    """The gate's decision; see `GateDecision`."""
+
+    outcome: str
+    probability: float | None
+    namespaces: dict[str, float | None]
+    selected: list[str]
+
+
+class TraceThresholds(_Line):
+    """The cuts in force, 0..1; None where a turn ended before they were known."""
+
+    gate: float | None = None
+    router: float | None = None
+    validator: float | None = None
+    relative: float | None = None
+
+
+class TraceQuestions(_Line):
+    """Id and version of the wordings in force; None where a turn ended before they were known."""
+
+    gate: str | None = None
+    router: str | None = None
+    validator: str | None = None
+
+
+class TraceRecord(_Line):
+    """A record that was judged, in the order in which it was; see `Judgement`."""
+
+    id: str | None
+    namespace: str
+    score: float | None
+    probability: float | None
+    keep: bool
+    reason: str
+    text: str | None = None
+    rendered: str | None = None
+
+
+class TraceDropped(_Line):
+    """A record that was left out before judging."""
+
+    id: str | None
+    namespace: str
+    reason: str
+
+
+class TraceLookup(_Line):
+    """One namespace's search; see `Lookup`."""
+
+    namespace: str
+    ms: float
+    records: int
+    error: str | None
+    pinned: bool
+    cached: bool
+
+
+class TraceCall(_Line):
+    """One request to the decision model; see `DeciderCall`."""
+
+    stage: str
+    questions: int
+    ms: float
+    error: str | None
+    no_answers: dict[str, int]
+    model: str | None
+
+
+class TraceLine(_Line):
+    """One turn. Text (`message`, `previous`, `block`, of records `text` and `rendered`) only with content."""
+
+    version: Literal[1]
+    time: datetime
+    """When the recall began, UTC."""
+    turn: str
+    """A random id."""
+    memory_id: str
+    actor_id: str
+    session_id: str
+    gate: TraceGate | None
+    """None: the turn failed as a whole."""
+    thresholds: TraceThresholds
+    questions: TraceQuestions
+    records: list[TraceRecord]
+    dropped: list[TraceDropped]
+    lookups: list[TraceLookup]
+    decider_calls: list[TraceCall]
+    namespaces: list[str]
+    """Every configured namespace."""
+    block_tokens: int
+    ms: float
+    """Milliseconds of the whole recall."""
+    failure: str | None
+    """The kind of an unexpected failure of the turn as a whole."""
+    message: str | None = None
+    previous: list[str] = Field(default_factory=list)
+    block: str | None = None
+
+
+def trace_line(
+    recall: Recall,
+    *,
+    memory_id: str,
+    actor_id: str,
+    session_id: str,
+    namespaces: tuple[str, ...],
+    turn: Turn | None = None,
+) -> str:
+    """Return one turn as a line of JSON, newline included.
+
+    Args:
+        recall: What was recalled.
+        memory_id: The memory.
+        actor_id: The user.
+        session_id: The session.
+        namespaces: Every configured namespace.
+        turn: The turn, if text is to be written; None: no text at all.
+    """
+    seen = recall.trace
+    gate = seen.gate
+    before_judging = len(recall.dropped) - sum(1 for judgement in seen.judgements if not judgement.keep)
+    began = datetime.fromtimestamp(seen.started, timezone.utc)
+    line: dict[str, Any] = {
+        "version": VERSION,
+        "time": began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "turn": uuid.uuid4().hex,
+        "memory_id": memory_id,
+        "actor_id": actor_id,
+        "session_id": session_id,
+        "gate": gate
+        and {
+            "outcome": gate.outcome,
+            "probability": gate.probability,
+            "namespaces": dict(gate.namespaces),
+            "selected": list(gate.selected),
+        },
+        "thresholds": {name: seen.thresholds.get(name) for name in TraceThresholds.model_fields},
+        "questions": {name: seen.questions.get(name) for name in TraceQuestions.model_fields},
+        "records": [_record(judgement, with_text=turn is not None) for judgement in seen.judgements],
+        "dropped": [
+            {"id": _id(one.record.record_id), "namespace": one.record.namespace, "reason": one.reason}
+            for one in recall.dropped[: max(0, before_judging)]
+        ],
+        "lookups": [
+            {
+                "namespace": lookup.namespace,
+                "ms": _ms(lookup.seconds),
+                "records": lookup.records,
+                "error": lookup.error,
+                "pinned": lookup.pinned,
+                "cached": lookup.cached,
+            }
+            for lookup in seen.lookups
+        ],
+        "decider_calls": [
+            {
+                "stage": call.stage,
+                "questions": call.questions,
+                "ms": _ms(call.seconds),
+                "error": call.error,
+                "no_answers": dict(call.no_answers),
+                "model": call.model,
+            }
+            for call in seen.decider_calls
+        ],
+        "namespaces": list(namespaces),
+        "block_tokens": seen.block_tokens,
+        "ms": _ms(seen.seconds),
+        "failure": seen.failure,
+    }
+    if turn is not None:
+        line |= {"message": turn.text, "previous": list(turn.previous), "block": recall.block}
+    return json.dumps(_plain(line), allow_nan=False, separators=(",", ":")) + "\n"
+
+
+class TraceFile:
+    """A file of lines that several threads and processes append to.
+
+    Nothing is kept open, so that rotation by another process is followed and a fork is harmless.
+
+    Args:
+        path: The file; its folder must exist. `~` is the home folder. It is made readable by its owner alone.
+        max_bytes: A line that would make it larger goes into a new file.
+        keep: So many full files are kept.
+
+    Raises:
+        ConfigurationError: The folder does not exist, the path is a folder, or a size is no positive number.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES, keep: int = KEEP) -> None:
+        try:
+            self.path = Path(path).expanduser()
+        except (TypeError, RuntimeError) as error:
+            raise ConfigurationError(f"trace_path must be the path of a file, got {path!r}") from error
+        if not self.path.parent.is_dir():
+            raise ConfigurationError(f"trace_path {str(self.path)!r}: there is no folder {str(self.path.parent)!r}")
+        if self.path.is_dir():
+            raise ConfigurationError(f"trace_path {str(self.path)!r} is a folder; name a file in it")
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+            raise ConfigurationError(f"trace_max_bytes must be a number of bytes above 0, got {max_bytes!r}")
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._torn = False
+
+    def write(self, line: str) -> None:
+        """Append a line.
+
+        Raises:
+            OSError: It could not be written, or not whole.
+        """
+        data = line.encode()
+        if self._torn:  # end what an earlier failure has left
+            data = b"\n" + data
+        with self._opened() as descriptor:
+            size = os.fstat(descriptor).st_size
+            full = size and size + len(data) > self._max_bytes and self._rotate(descriptor)
+            if not full:
+                return self._append(descriptor, data)
+        with self._opened() as descriptor:
+            return self._append(descriptor, data)
+
+    def _append(self, descriptor: int, data: bytes) -> None:
+        written = os.write(descriptor, data)
+        self._torn = written != len(data)
+        if self._torn:
+            raise OSError(f"wrote {written} of {len(data)} bytes; is the disk full?")
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _rotate(self, descriptor: int) -> bool:
+        """Rename the full file, unless another thread or process does; return whether to open it anew."""
+        with _rotation_lock(self.path) as mine:
+            if mine and _is_same(descriptor, self.path):
+                for number in range(self._keep - 1, 0, -1):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.replace(_numbered(self.path, number), _numbered(self.path, number + 1))
+                os.replace(self.path, _numbered(self.path, 1))
+            return mine
+
+
+_ROTATING = threading.Lock()
+
+
+@contextlib.contextmanager
+def _rotation_lock(path: Path) -> Iterator[bool]:
+    """Lock a file's rotation without waiting; yields whether that worked."""
+    if not _ROTATING.acquire(blocking=False):
+        yield False
+        return
+    try:
+        if fcntl is None:
+            yield True
+            return
+        # The lock ends with the descriptor, so a process that dies leaves none behind.
+        descriptor = os.open(f"{path}.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+        finally:
+            os.close(descriptor)
+    finally:
+        _ROTATING.release()
+
+
+def _is_same(descriptor: int, path: Path) -> bool:
+    """Tell whether a path still is the file that was opened: another process may have rotated it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def read_traces(path: str | os.PathLike[str]) -> Iterator[TraceLine]:
+    """Read a trace file, and before it the ones that were rotated out of it: oldest turn first.
+
+    Args:
+        path: As given to `trace_path`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        TraceFileError: A line is no line of this schema; the message names file and line.
+    """
+    current = Path(path).expanduser()
+    rotated = [one for number in range(KEEP, 0, -1) if (one := _numbered(current, number)).exists()]
+    for file in (*rotated, current):
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _parsed(line, file, number)
+
+
+def _parsed(line: str, file: Path, number: int) -> TraceLine:
+    try:
+        return TraceLine.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the line"
+        raise TraceFileError(
+            f"{file}, line {number}: {where}: {first['msg']}; expected one turn as JSON, version {VERSION}"
+        ) from None
+
+
+def _record(judgement: Judgement, *, with_text: bool) -> dict[str, Any]:
+    record = judgement.record
+    found: dict[str, Any] = {
+        "id": _id(record.record_id),
+        "namespace": record.namespace,
+        "score": _number(record.score),
+        "probability": judgement.probability,
+        "keep": judgement.keep,
+        "reason": judgement.reason,
+    }
+    return found | ({"text": record.text, "rendered": judgement.rendered} if with_text else {})
+
+
+def _id(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _ms(seconds: float) -> float:
+    return round(1000 * seconds, 3)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that every JSON reader takes: without lone surrogates."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_plain(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value
