@@ -210,7 +210,7 @@ def cut_query(query: str) -> str:
     if len(query) <= MAX_QUERY_CHARACTERS:
         return query
     cut = query[:MAX_QUERY_CHARACTERS]
-    at_word = cut.rsplit(None, 1)[0]
+    at_word = next(iter(cut.rsplit(None, 1)), "")  # nothing to split where all of it is space
     return at_word if len(at_word) > MAX_QUERY_CHARACTERS // 2 else cut
 
 
