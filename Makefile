@@ -1,6 +1,8 @@
 # make demo   set up and run the demo (stock beside gated, offline)
 # make test   set up and run the tests
 # make test-strands-decider   the tests that need torch and strands-decider (1.2 GB), after installing both
+# make test-compatibility   the core tests against each supported pair of SDK releases, each in an environment of its own
+# make fuzz   over 200,000 random examples (about half an hour)
 # make lint   ruff and mypy
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,7 +10,7 @@ BIN := $(VENV)/bin
 # Installed before strands-decider. Where the package index serves GPU builds, name a CPU build here.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-strands-decider lint clean
+.PHONY: demo test test-strands-decider test-compatibility fuzz lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/strands-gated-memory demo
@@ -18,6 +20,12 @@ test: $(VENV)/.dev
 
 test-strands-decider: $(VENV)/.strands-decider
 	$(BIN)/python -m pytest -m strands_decider
+
+test-compatibility: $(VENV)/.dev
+	$(BIN)/nox
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=nightly --timeout=3600
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
@@ -43,4 +51,4 @@ $(VENV)/.strands-decider: $(VENV)/.dev
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) .nox build dist
