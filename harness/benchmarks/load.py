@@ -45,7 +45,7 @@ DRIVERS = 16
 """Sessions that talk at the same time."""
 FLAT = 0.05
 """How far the mean resident memory of the last tenth of the turns may be above the first's."""
-POOLED = 16 + 32
+POOLED = 32 + 64
 """Threads of the package's pools for decisions and searches."""
 SLACK_THREADS = 8
 
