@@ -86,4 +86,4 @@ def test_hanging_calls_do_not_pile_up_threads(world):
     assert counted["turns"] == 24
     assert counted["turn_failures"] == 0
     assert counted["gate"]["failed"] == 24
-    assert max(own) <= 80
+    assert max(own) <= 60
