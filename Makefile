@@ -2,6 +2,8 @@
 # make test   set up and run the tests
 # make test-strands-decider   the tests that need torch and strands-decider (1.2 GB), after installing both
 # make harness   docs/results.md and build/harness/report.html from the recorded answers, no network
+# make test-compatibility   the core tests against each supported pair of SDK releases, each in an environment of its own
+# make fuzz   over 200,000 random examples (about half an hour)
 # make lint   ruff and mypy
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +11,7 @@ BIN := $(VENV)/bin
 # Installed before strands-decider. Where the package index serves GPU builds, name a CPU build here.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-strands-decider harness lint clean
+.PHONY: demo test test-strands-decider test-compatibility fuzz harness lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/strands-gated-memory demo
@@ -23,6 +25,12 @@ test-strands-decider: $(VENV)/.strands-decider
 harness: $(VENV)/.dev
 	$(BIN)/python -m harness results
 	$(BIN)/python -m harness report
+
+test-compatibility: $(VENV)/.dev
+	$(BIN)/nox
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=nightly --timeout=3600
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
@@ -48,4 +56,4 @@ $(VENV)/.strands-decider: $(VENV)/.dev
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) .nox build dist

@@ -1,0 +1,1 @@
+"""What a recall costs and how it fares under load: `python -m harness.benchmarks.<name>`."""

@@ -3,9 +3,14 @@
 import asyncio
 
 import pytest
-from strands.bidi import BidiAgent
-from strands.bidi.models import BidiModel
 from turn_builders import GATED, STOCK, spoken, yes
+
+try:
+    from strands.bidi import BidiAgent
+    from strands.bidi.models import BidiModel
+except ImportError:  # its place before it left the experimental package
+    from strands.experimental.bidi import BidiAgent
+    from strands.experimental.bidi.models import BidiModel
 
 
 class Silent(BidiModel):

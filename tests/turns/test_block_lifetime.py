@@ -7,7 +7,7 @@ import pytest
 from strands import Agent, tool
 from strands.types.exceptions import ModelThrottledException
 from strands.types.tools import ToolContext
-from turn_builders import blocks_kept, blocks_per_call, last_block, no, probabilities, yes
+from turn_builders import BEFORE, blocks_kept, blocks_per_call, last_block, no, probabilities, yes
 
 from strands_gated_memory.testing.model import ScriptedModel, ToolCall
 
@@ -51,7 +51,7 @@ def test_the_block_is_gone_when_the_next_turn_needs_none(bench):
     assert blocks_per_call(agent) == [1, 0]
 
 
-@pytest.mark.parametrize("position", ["after", "before"])
+@pytest.mark.parametrize("position", ["after", BEFORE])
 def test_every_call_of_a_tool_loop_shows_the_block_once(bench, position):
     """Three model calls, two tool results: one block each, and the tool result stays first in its message."""
     bench.remember("Likes tea")

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from turn_builders import GATED, STOCK, blocks_kept, blocks_per_call, last_block, yes
+from turn_builders import BEFORE, GATED, STOCK, blocks_kept, blocks_per_call, last_block, yes
 
 from strands_gated_memory import ConfigurationError, RecallPolicy
 from strands_gated_memory.testing.model import blocks_shown
@@ -13,7 +13,11 @@ from strands_gated_memory.testing.model import blocks_shown
     ("inject", "expected"),
     [
         ({}, ["What do I drink?", "\n\n<user_context>\nLikes tea\n</user_context>"]),
-        ({"position": "before"}, ["<user_context>\nLikes tea\n</user_context>\n\n", "What do I drink?"]),
+        pytest.param(
+            {"position": "before"},
+            ["<user_context>\nLikes tea\n</user_context>\n\n", "What do I drink?"],
+            marks=BEFORE.marks,
+        ),
         (
             {"mode": "history", "position": "before"},
             ["<user_context>\nLikes tea\n</user_context>", "What do I drink?"],

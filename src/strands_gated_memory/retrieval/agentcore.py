@@ -6,9 +6,9 @@ and reads one page. Here each failure has its own class, and one bad record neve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -53,6 +53,8 @@ _ERRORS: dict[str, type[RetrievalError]] = {
     "ServiceException": ServiceFailed,
     "InternalServerException": ServiceFailed,
 }
+_BY_STATUS: dict[int, type[RetrievalError]] = {401: AccessDenied, 403: AccessDenied, 404: NotFound, 429: Throttled}
+"""For errors without a code that is known, such as those of a proxy or a firewall."""
 _SERVER_ERROR = 500
 
 
@@ -157,8 +159,7 @@ class AgentCoreRetriever:
                 request["searchCriteria"]["memoryStrategyId"] = search.strategy_id
         got = 0
         while True:
-            page = ask(**request)
-            for summary in page.get("memoryRecordSummaries") or ():
+            for summary in _summaries_of(page := _page(ask, request)):
                 yield summary
                 got += 1
                 if got >= wanted:
@@ -184,12 +185,32 @@ class AgentCoreRetriever:
         return record, None
 
 
+def _page(ask: Callable[..., Any], request: Mapping[str, Any]) -> Any:
+    try:
+        return ask(**request)
+    except (AttributeError, TypeError, ValueError, KeyError, RecursionError) as error:
+        # botocore's parser, when the body is JSON of another shape than the model's
+        raise BadResponse(f"the reply cannot be parsed ({type(error).__name__})") from error
+
+
+def _summaries_of(page: Any) -> Sequence[Any]:
+    """Return a page's records.
+
+    botocore takes a body that is cut, empty or no JSON at all for an empty answer. The list is a required
+    member of the service's model, so a reply without one is not the service's.
+    """
+    found = page.get("memoryRecordSummaries")
+    if found is None:
+        raise BadResponse("the reply holds no list of records")
+    return cast("Sequence[Any]", found)
+
+
 def cut_query(query: str) -> str:
     """Return a query within the service's limit, cut at a word where there is one."""
     if len(query) <= MAX_QUERY_CHARACTERS:
         return query
     cut = query[:MAX_QUERY_CHARACTERS]
-    at_word = cut.rsplit(None, 1)[0]
+    at_word = next(iter(cut.rsplit(None, 1)), "")  # nothing to split where all of it is space
     return at_word if len(at_word) > MAX_QUERY_CHARACTERS // 2 else cut
 
 
@@ -215,7 +236,7 @@ def _translated(error: Exception) -> RetrievalError:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         found = _ERRORS.get(details.get("Code", ""))
         if found is None:
-            found = Throttled if status == 429 else ServiceFailed if status >= _SERVER_ERROR else Rejected  # noqa: PLR2004
+            found = _BY_STATUS.get(status) or (ServiceFailed if status >= _SERVER_ERROR else Rejected)
         return found(f"{details.get('Code')}: {details.get('Message')}")
     if isinstance(error, ResponseParserError):
         return BadResponse(str(error))

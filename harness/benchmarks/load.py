@@ -1,0 +1,427 @@
+"""Many sessions at once, with faults; and what a turn costs beside the stock manager.
+
+`python -m harness.benchmarks.load [--sessions N] [--turns N] [--faults SHARE]`
+
+1. Own time: the seconds inside `retrieve_customer_context`, the stock manager's and ours turn about in one thread,
+   over fakes that answer at once: the same records, and a decision model that opens the gate and keeps everything.
+   The row "no decider" shows what of it is rendering, duplicates and block, and what is asking.
+2. Load: N sessions of N turns in one process, a user each, with faults in the decision model and in the searches
+   drawn from a seed. Every turn's block is compared, record by record, with what that turn's faults leave.
+
+Exits non-zero when a record is lost or another user's is shown, on any exception, when threads or memory grow, or
+when the median of our own time is above the stock manager's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import logging
+import math
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psutil
+from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig, RetrievalConfig
+from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
+from botocore.exceptions import ClientError, EndpointConnectionError
+from strands import Agent
+from strands.models import Model
+
+from strands_gated_memory import GatedMemorySessionManager, RecallPolicy, RecallStats
+from strands_gated_memory.testing import blocks_shown
+
+MEMORY_ID = "memory-0123456789"
+NAMESPACES = ("/facts/{actorId}/", "/preferences/{actorId}/")
+RECORDS = 10
+"""Records per namespace; all of them are found, kept and injected."""
+DRIVERS = 16
+"""Sessions that talk at the same time."""
+FLAT = 0.05
+"""How far the mean resident memory of the last tenth of the turns may be above the first's."""
+POOLED = 32 + 64
+"""Threads of the package's pools for decisions and searches."""
+SLACK_THREADS = 8
+
+Fault = str
+FAULTS: Mapping[str, tuple[Fault, ...]] = {
+    "gate": ("raises", "not a mapping", "no answer", "not a number"),
+    "search": ("throttled", "denied", "unreachable", "another user's record", "malformed record"),
+    "judge": ("raises", "not a mapping", "no answer", "not a number"),
+}
+
+
+def text_of(actor: str, namespace: str, number: int) -> str:
+    """Return the text of one record: who, where and which."""
+    kind = namespace.split("/")[1]
+    return f"{actor} {kind} {number}: the user would rather take the early train than the late one, window side"
+
+
+class Faults:
+    """Which turn meets which fault: a function of the seed alone, so that both sides of a fake agree."""
+
+    def __init__(self, share: float, seed: int = 7) -> None:
+        self._share = share
+        self._seed = seed
+
+    def of(self, stage: str, actor: str, turn: int, namespace: str = "") -> Fault | None:
+        """Return the fault of one stage on one turn, None for most."""
+        drawn = hashlib.blake2b(f"{self._seed} {stage} {actor} {turn} {namespace}".encode(), digest_size=8).digest()
+        number = int.from_bytes(drawn, "big")
+        if number % 10_000 >= 10_000 * self._share:
+            return None
+        kinds = FAULTS[stage]
+        return kinds[number // 10_000 % len(kinds)]
+
+
+class FakeService:
+    """A data plane and a boto3 session in one: answers at once, from a table per user."""
+
+    region_name = "us-east-1"
+
+    def __init__(self, faults: Faults) -> None:
+        self.meta = self  # a client's, which holds its region
+        self._faults = faults
+        self._pages: dict[str, dict[str, Any]] = {}
+
+    def client(self, *_: Any, **__: Any) -> FakeService:
+        """Return itself for every service."""
+        return self
+
+    def list_events(self, **_: Any) -> dict[str, Any]:
+        """Return no history."""
+        return {"events": []}
+
+    def create_event(self, **_: Any) -> dict[str, Any]:
+        """Keep nothing."""
+        return {"event": {"eventId": "0#0"}}
+
+    def retrieve_memory_records(self, **request: Any) -> dict[str, Any]:
+        """Return the records of a namespace, or fail as the turn's draw says."""
+        path = request["namespacePath"]
+        page = self._page(path)
+        _, kind, actor, _ = path.split("/")
+        turn = turn_in(request["searchCriteria"]["searchQuery"])
+        match self._faults.of("search", actor, turn, kind):
+            case None:
+                return page
+            case "throttled":
+                raise _refused("ThrottledException", 429)
+            case "denied":
+                raise _refused("AccessDeniedException", 403)
+            case "unreachable":
+                raise EndpointConnectionError(endpoint_url="https://memory.invalid")
+            case "another user's record":
+                stranger = {**page["memoryRecordSummaries"][0], "content": {"text": "a stranger's secret"}}
+                stranger["namespaces"] = [f"/{kind}/{actor}x/"]
+                return {"memoryRecordSummaries": [stranger, *page["memoryRecordSummaries"]]}
+            case _:
+                return {"memoryRecordSummaries": [{"score": "?"}, *page["memoryRecordSummaries"]]}
+
+    def _page(self, path: str) -> dict[str, Any]:
+        if path not in self._pages:
+            _, kind, actor, _ = path.split("/")
+            self._pages[path] = {
+                "memoryRecordSummaries": [
+                    {
+                        "memoryRecordId": f"mem-{kind}-{actor}-{number:040d}",
+                        "content": {"text": text_of(actor, path, number)},
+                        "memoryStrategyId": kind,
+                        "namespaces": [path],
+                        "score": 0.9 - number / 100,
+                    }
+                    for number in range(RECORDS)
+                ]
+            }
+        return self._pages[path]
+
+
+def _refused(code: str, status: int) -> ClientError:
+    response = {"Error": {"Code": code, "Message": "drawn"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(response, "RetrieveMemoryRecords")
+
+
+def always_yes(_state: Any, questions: Mapping[str, Any]) -> Any:
+    """Open the gate and keep everything, at once."""
+    return {name: {"type": "noul", "noul": 0.9} for name in questions}
+
+
+def deciding(faults: Faults) -> Callable[[Any, Mapping[str, Any]], Any]:
+    """Return `always_yes`, failing as the turn's draw says."""
+
+    def decide(state: Any, questions: Mapping[str, Any]) -> Any:
+        actor = state["message"].split()[0]
+        stage = "gate" if "gate" in questions else "judge"
+        match faults.of(stage, actor, turn_in(state["message"])):
+            case None:
+                return always_yes(state, questions)
+            case "raises":
+                raise RuntimeError("drawn")
+            case "not a mapping":
+                return ["yes"]
+            case "no answer":
+                return {}
+            case _:
+                return {name: {"type": "noul", "noul": math.nan} for name in questions}
+
+    return decide
+
+
+def ask_of(actor: str, turn: int) -> str:
+    """Return what a user says on a turn."""
+    return f"{actor} turn {turn} which train shall I take tomorrow?"
+
+
+def turn_in(text: str) -> int:
+    """Return the number of the turn that a text was said on."""
+    return int(text.split()[2])
+
+
+class LastBlock(Model):
+    """A model that says "Fine." and keeps the block of its last call only."""
+
+    def __init__(self) -> None:
+        self.block: str | None = None
+
+    def update_config(self, **model_config: Any) -> None:
+        """Accept and ignore configuration."""
+
+    def get_config(self) -> Any:
+        """Return an empty configuration."""
+        return {}
+
+    async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterable[Any]:
+        """Stream one reply."""
+        shown = blocks_shown(messages)
+        self.block = shown[-1] if shown else None
+        yield {"messageStart": {"role": "assistant"}}
+        yield {"contentBlockDelta": {"delta": {"text": "Fine."}}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "end_turn"}}
+
+    async def structured_output(self, *_: Any, **__: Any) -> Any:
+        """Not needed."""
+        raise NotImplementedError
+        yield {}
+
+
+def config_of(actor: str) -> AgentCoreMemoryConfig:
+    """Return the configuration of one user's session."""
+    return AgentCoreMemoryConfig(
+        memory_id=MEMORY_ID,
+        actor_id=actor,
+        session_id=f"session-{actor}",
+        retrieval_config={name: RetrievalConfig(top_k=RECORDS + 1, relevance_score=0.0) for name in NAMESPACES},
+    )
+
+
+def agent_with(manager: Any) -> Agent:
+    """Return an agent over a manager."""
+    return Agent(model=LastBlock(), session_manager=manager, callback_handler=None)
+
+
+class Session:
+    """One user's conversation, with the seconds that each turn spends in the recall hook and in all."""
+
+    def __init__(self, actor: str, manager: Any) -> None:
+        self.actor = actor
+        self.manager = manager
+        self.agent = agent_with(manager)
+        self.own: list[float] = []
+        self.whole: list[float] = []
+        recall, spent = manager.retrieve_customer_context, self.own
+
+        def timed(event: Any) -> None:
+            if event.message["role"] != "user":
+                recall(event)
+                return
+            started = time.perf_counter()
+            recall(event)
+            spent.append(time.perf_counter() - started)
+
+        manager.retrieve_customer_context = timed
+
+    def turn(self, number: int) -> list[str]:
+        """Say something; return the lines that the model was shown."""
+        started = time.perf_counter()
+        self.agent(ask_of(self.actor, number))
+        self.whole.append(time.perf_counter() - started)
+        model: Any = self.agent.model
+        block = (model.block or "").removeprefix("<user_context>").removesuffix("</user_context>")
+        return [line for line in block.splitlines() if line]
+
+
+def compare(sessions: int, turns: int) -> bool:
+    """Print own time beside the stock manager's; tell whether the median ratio is at most 1."""
+    service: Any = FakeService(Faults(0.0))
+    policy = RecallPolicy(stats_log="off", select={"max_records": None, "max_context_tokens": None})
+    makers: dict[str, Callable[[AgentCoreMemoryConfig], Any]] = {
+        "stock": lambda config: AgentCoreMemorySessionManager(config, boto_session=service),
+        "no decider": lambda config: GatedMemorySessionManager(
+            config, boto_session=service, decider=None, policy=policy
+        ),
+        "gated": lambda config: GatedMemorySessionManager(
+            config, boto_session=service, decider=always_yes, policy=policy
+        ),
+    }
+    talks: dict[str, list[Session]] = {name: [] for name in makers}
+    for number in range(sessions):
+        actor = f"user{number}"
+        group = [Session(actor, make(config_of(actor))) for make in makers.values()]
+        for turn in range(turns):
+            first = turn % len(group)  # each goes first as often as the others
+            lines = [sorted(talk.turn(turn)) for talk in (*group[first:], *group[:first])]
+            if any(one != lines[0] for one in lines) or len(lines[0]) != RECORDS * len(NAMESPACES):
+                print(f"FAILED: they show different records on turn {turn} of {actor}")
+                return False
+        for name, talk in zip(makers, group, strict=True):
+            talks[name].append(talk)
+    print(f"own time, {sessions} sessions x {turns} turns each, {RECORDS * len(NAMESPACES)} records a turn, one thread")
+    print(f"{'':<12}{'own p50 ms':>12}{'own p99 ms':>12}{'turn p50 ms':>13}{'turns/s':>10}{'ratio':>8}")
+    medians: dict[str, float] = {}
+    for name, side in talks.items():
+        own = [1000 * s for talk in side for s in talk.own]
+        whole = [1000 * s for talk in side for s in talk.whole]
+        medians[name] = statistics.median(own)
+        shown = f"{medians[name]:>12.3f}{_p99(own):>12.3f}{statistics.median(whole):>13.3f}"
+        print(f"{name:<12}{shown}{1000 * len(whole) / sum(whole):>10.0f}{medians[name] / medians['stock']:>8.2f}")
+    print("goal: the ratio of the medians of gated and stock at most 1.00")
+    return medians["gated"] <= medians["stock"]
+
+
+class Watch:
+    """Counts what must not happen, and samples memory and threads."""
+
+    def __init__(self, turns: int) -> None:
+        self.problems: Counter[str] = Counter()
+        self.threads = 0
+        self._process = psutil.Process()
+        self._turns = turns
+        self._rss: list[int] = []
+        self._lock = threading.Lock()
+
+    def turn_done(self) -> None:
+        """Take a sample after a turn."""
+        rss = self._process.memory_info().rss
+        with self._lock:
+            self._rss.append(rss)
+            self.threads = max(self.threads, threading.active_count())
+
+    def growth(self) -> tuple[float, float]:
+        """Return the mean resident megabytes of the first and the last tenth of the turns."""
+        tenth = max(1, len(self._rss) // 10)
+        return statistics.mean(self._rss[:tenth]) / 2**20, statistics.mean(self._rss[-tenth:]) / 2**20
+
+
+def load(sessions: int, turns: int, share: float) -> bool:
+    """Run the load; print what happened and tell whether all is well."""
+    faults = Faults(share)
+    service = FakeService(faults)
+    stats = RecallStats()
+    # No breaker: it would skip what the draw says is healthy, and each turn is checked against its own draw.
+    settings = {"breaker": None} if "breaker" in RecallPolicy.model_fields else {}
+    policy = RecallPolicy(
+        deadline_s=30.0,
+        stats_log="off",
+        retrieve={"timeout_s": 15.0},
+        select={"max_records": None, "max_context_tokens": None},
+        **settings,  # type: ignore[arg-type]
+    )
+    decide = deciding(faults)
+    talks = [
+        Session(
+            f"user{number}",
+            GatedMemorySessionManager(
+                config_of(f"user{number}"),
+                boto_session=service,  # type: ignore[arg-type]
+                decider=decide,
+                policy=policy,
+                stats=stats,
+            ),
+        )
+        for number in range(sessions)
+    ]
+    for talk in talks:
+        talk.turn(0)  # what a first turn loads is no leak
+    watch = Watch(sessions * turns)
+
+    def one_turn(talk: Session, turn: int) -> None:
+        try:
+            lines = talk.turn(turn)
+        except Exception as error:
+            watch.problems[f"exception {type(error).__name__}"] += 1
+            return
+        wanted = _wanted(faults, talk.actor, turn)
+        watch.problems["foreign record"] += sum(not line.startswith(f"{talk.actor} ") for line in lines)
+        watch.problems["lost record"] += len(set(wanted) - set(lines))
+        watch.problems["record that should not be there"] += len(set(lines) - set(wanted))
+        watch.problems["record shown twice"] += len(lines) - len(set(lines))
+        watch.turn_done()
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(DRIVERS, thread_name_prefix="driver") as drivers:
+        for turn in range(1, turns + 1):  # a session's turns follow each other; sessions run side by side
+            list(drivers.map(one_turn, talks, [turn] * len(talks)))
+    seconds = time.perf_counter() - started
+    return _report(watch, stats, talks, seconds, share)
+
+
+def _wanted(faults: Faults, actor: str, turn: int) -> list[str]:
+    """Return the lines that a turn is to show, given its faults: a failed search costs its own namespace."""
+    lost = {"throttled", "denied", "unreachable"}
+    return [
+        text_of(actor, name, number)
+        for name in NAMESPACES
+        if faults.of("search", actor, turn, name.split("/")[1]) not in lost
+        for number in range(RECORDS)
+    ]
+
+
+def _report(watch: Watch, stats: RecallStats, talks: list[Session], seconds: float, share: float) -> bool:
+    own = [1000 * s for talk in talks for s in talk.own]
+    turns = sum(len(talk.whole) for talk in talks) - len(talks)
+    first, last = watch.growth()
+    # A thread per driver and the pools; asyncio runs a sync agent's loop in one more per turn under way.
+    bound = 2 * DRIVERS + POOLED + SLACK_THREADS
+    counts = stats.as_dict()
+    found = {name: count for name, count in watch.problems.items() if count}
+    print(f"\nload, {len(talks)} sessions, {turns} turns, {DRIVERS} at a time, faults in {share:.0%} of each stage")
+    print(f"turns/s                    {turns / seconds:.0f}")
+    print(f"own time p50 / p99 ms      {statistics.median(own):.2f} / {_p99(own):.2f}")
+    print(f"threads at most            {watch.threads} (bound {bound})")
+    print(f"memory, first / last tenth {first:.1f} / {last:.1f} MB ({last / first - 1:+.1%}, at most {FLAT:+.0%})")
+    print(f"decider errors             {counts['decider_errors']} {counts['decider_errors_by_kind']}")
+    print(f"retrieval errors           {counts['retrieval_errors']} {counts['retrieval_errors_by_kind']}")
+    print(f"records dropped            {counts['records_dropped']}")
+    print(f"turn failures              {counts['turn_failures']}")
+    print(f"problems                   {found or 'none'}")
+    flat, bounded = last <= first * (1 + FLAT), watch.threads <= bound
+    return flat and bounded and not found and not counts["turn_failures"]
+
+
+def _p99(values: list[float]) -> float:
+    return statistics.quantiles(values, n=100)[98]
+
+
+def main() -> int:
+    """Run both parts."""
+    parser = argparse.ArgumentParser(description="Load, isolation and own time beside the stock manager.")
+    parser.add_argument("--sessions", type=int, default=64)
+    parser.add_argument("--turns", type=int, default=50)
+    parser.add_argument("--faults", type=float, default=0.05, help="share of each stage's calls that fail")
+    given = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    fast = compare(given.sessions, given.turns)
+    sound = load(given.sessions, given.turns, given.faults)
+    print("\n" + ("all is well" if fast and sound else "FAILED: see above"))
+    return int(not (fast and sound))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

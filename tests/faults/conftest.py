@@ -1,0 +1,34 @@
+"""One AgentCore Memory behind moto's threaded server per module, and a decision model, both on 127.0.0.1."""
+
+import pytest
+
+# Before they are imported: their checks assert.
+pytest.register_assert_rewrite("fault_world")
+
+from fault_world import World, serving_agentcore  # noqa: E402
+
+try:
+    from strands_gated_memory.core.breaker import reset_breakers
+except ImportError:
+
+    def reset_breakers():
+        pass
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
+
+
+@pytest.fixture(scope="session")
+def _agentcore():
+    with serving_agentcore() as memory:
+        yield memory
+
+
+@pytest.fixture
+def world(_agentcore):
+    reset_breakers()
+    with World(_agentcore) as one:
+        yield one
+    reset_breakers()

@@ -1,0 +1,88 @@
+"""Every fault x every stage: the turn completes in time, shows what fail-open says, and the counters name the fault.
+
+Run with `-s` to see the matrix.
+"""
+
+import pytest
+from fault_cases import CASES
+from fault_world import DEADLINE_S, HEALTHY, POLICY, STAGES, expected, failures, shown, stage_of, timed_turn
+
+SLACK_S = 1.0
+
+MATRIX = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _matrix():
+    yield
+    width = max(map(len, CASES))
+    print(f"\n{'fault':<{width}}" + "".join(f"  {stage:<30}" for stage in STAGES))
+    for name in CASES:
+        cells = [MATRIX.get((name, stage), "") for stage in STAGES]
+        print(f"{name:<{width}}" + "".join(f"  {cell:<30}" for cell in cells).rstrip())
+
+
+def test_nothing_fails(world):
+    """The healthy turn, against which the others are seen: two of three namespaces, the bike judged out."""
+    manager = world.manager()
+    agent = world.agent(manager)
+
+    timed_turn(agent)
+
+    assert shown(agent) == HEALTHY
+    assert "!!" not in str(manager.stats)
+    assert len(world.searches.requests) == 2
+    assert [stage for request in world.decider.requests if (stage := stage_of(request))] == ["gate", "judge"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("fault", CASES)
+def test_fault(world, fault, stage):
+    """The turn is back by the deadline and a second, with exactly the records of fail-open, and the fault is named."""
+    case = CASES[fault]
+    manager, agent, seconds, result = _spoilt_turn(world, case, stage)
+
+    counted = manager.stats.as_dict()
+    kinds = counted["retrieval_errors_by_kind" if stage == "retrieve" else "decider_errors_by_kind"]
+    recall = manager.last_recall
+    MATRIX[fault, stage] = f"{', '.join(kinds)}: {len(recall.records)} records, {1000 * recall.trace.seconds:.0f} ms"
+    assert result.stop_reason == "end_turn"
+    assert seconds < DEADLINE_S + SLACK_S
+    assert shown(agent) == expected(case, stage)
+    assert kinds == {(case.search if stage == "retrieve" else case.decider): failures(case, stage)}
+    if case.slow and stage == "retrieve":  # what is left for the judge is little: it may be late, and keeps all then
+        assert set(counted["decider_errors_by_kind"]) <= {"timeout"}
+    else:
+        assert counted["decider_errors"] + counted["retrieval_errors"] == failures(case, stage)
+    assert counted["turn_failures"] == 0
+    assert counted["gate"] == dict.fromkeys(counted["gate"], 0) | {"failed" if stage == "gate" else "open": 1}
+    assert f"!! {'retrieval' if stage == 'retrieve' else 'decider'} errors" in str(manager.stats)
+
+
+def _spoilt_turn(world, case, stage):
+    """Play one turn; once more where a fault that takes no time met the deadline: that was a busy machine."""
+    for _ in range(3):
+        manager = world.manager()
+        agent = world.agent(manager)
+        world.spoil(case, stage)
+        seconds, result = timed_turn(agent)
+        counted = manager.stats.as_dict()
+        if case.slow or "timeout" not in {**counted["decider_errors_by_kind"], **counted["retrieval_errors_by_kind"]}:
+            break
+        world.restart()
+    return manager, agent, seconds, result
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_turn_after_a_fault_is_healthy(world, stage):
+    """Nothing of a late answer, a broken connection or a failed stage is left in the next turn."""
+    manager = world.manager(policy=POLICY.model_copy(update={"deadline_s": 0.6}))
+    agent = world.agent(manager)
+    world.spoil(CASES["delay"], stage)
+    timed_turn(agent)
+    world.heal()
+
+    timed_turn(agent)
+
+    assert shown(agent) == HEALTHY
+    assert manager.last_recall.trace.gate.outcome == "open"
