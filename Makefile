@@ -1,6 +1,6 @@
 # make demo   set up and run the demo (stock beside gated, offline)
 # make test   set up and run the tests
-# make test-strands-decider   the tests that need torch and strands-decider (1.2 GB), after installing both
+# make test-torch   the tests of strands-decider in this process and of the training, after installing torch (1.3 GB)
 # make harness   docs/results.md and build/harness/report.html from the recorded answers, no network
 # make test-compatibility   the core tests against each supported pair of SDK releases, each in an environment of its own
 # make fuzz   over 200,000 random examples (about half an hour)
@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 # Installed before strands-decider. Where the package index serves GPU builds, name a CPU build here.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-strands-decider test-compatibility fuzz harness lint clean
+.PHONY: demo test test-torch test-compatibility fuzz harness lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/strands-gated-memory demo
@@ -19,8 +19,8 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
 
-test-strands-decider: $(VENV)/.strands-decider
-	$(BIN)/python -m pytest -m strands_decider
+test-torch: $(VENV)/.torch
+	$(BIN)/python -m pytest -m "strands_decider or training"
 
 harness: $(VENV)/.dev
 	$(BIN)/python -m harness results
@@ -50,9 +50,9 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.demo
 
-$(VENV)/.strands-decider: $(VENV)/.dev
+$(VENV)/.torch: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,strands-decider]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,strands-decider,training]'
 	@touch $@
 
 clean:

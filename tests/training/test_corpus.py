@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from harness.training.agreement import SECOND, agreement, read_second
 from harness.training.check_corpus import check
 from harness.training.personas import read_personas
