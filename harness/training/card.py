@@ -253,9 +253,12 @@ def worst(turns: Turns, gate_cut: float) -> str:
                     row = f"| record | grade {grade} | {p:.3f} | {turn.where} | {said} | {_short(text, 90)} |"
                     found.append((float(wrong), row))
     gates = sorted((row for row in found if row[1].startswith("| gate")), reverse=True)[: WORST // 2]
-    records = sorted((row for row in found if row[1].startswith("| record")), reverse=True)[: WORST - len(gates)]
+    records: dict[str, tuple[float, str]] = {}
+    for row in sorted((row for row in found if row[1].startswith("| record")), reverse=True):
+        records.setdefault(row[1].rsplit("|", 2)[1], row)  # a record's worst case stands for it
+    chosen = [*gates, *list(records.values())[: WORST - len(gates)]]
     head = "| decision | label | P | where | message | record |\n|---|---|---|---|---|---|\n"
-    return head + "\n".join(row for _, row in [*gates, *records])
+    return head + "\n".join(row for _, row in chosen)
 
 
 def _short(text: str, most: int) -> str:

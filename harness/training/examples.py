@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ class Rows:
         grades: Per row, 0, 1 or 2; for the gate and namespaces 0 or 2.
         turn: Per row, the index of its turn.
         needed: Per row, whether its turn needs memory.
+        paired: Per row, whether another turn has the same words, with another history and another label.
     """
 
     blocks: tuple[Blocks, ...]
@@ -31,6 +32,7 @@ class Rows:
     grades: NDArray[np.int64]
     turn: NDArray[np.int64]
     needed: NDArray[np.bool_]
+    paired: NDArray[np.bool_]
 
     def join(self, names: Sequence[str]) -> NDArray[np.float32]:
         """Return the named blocks of all rows, side by side."""
@@ -43,8 +45,9 @@ class Rows:
 
 def gate_rows(personas: Sequence[Persona], encoder: Encoder) -> Rows:
     """Return one row per turn."""
-    turns = (turn for persona in personas for turn in persona.turns)
-    return _rows([(Blocks(*_turn(turn, encoder)), [2 * turn.needed], turn) for turn in turns])
+    turns = [turn for persona in personas for turn in persona.turns]
+    paired = {id(persona.turns[at]) for persona in personas for pair in persona.pairs() for at in pair}
+    return _rows([(Blocks(*_turn(turn, encoder)), [2 * turn.needed], turn) for turn in turns], paired)
 
 
 def namespace_rows(personas: Sequence[Persona], encoder: Encoder) -> Rows:
@@ -80,7 +83,7 @@ def _turn(turn: Ask, encoder: Encoder) -> tuple[Texts, dict[str, NDArray[np.floa
     return texts, dict(zip(TEXTS, encoder.encode(texts.get(TEXTS)), strict=True))
 
 
-def _rows(found: list[tuple[Blocks, list[int], Ask]]) -> Rows:
+def _rows(found: list[tuple[Blocks, list[int], Ask]], paired: Set[int] = frozenset()) -> Rows:
     grades = np.array([grade for _, row, _ in found for grade in row], np.int64)
     return Rows(
         blocks=tuple(block for block, _, _ in found),
@@ -88,4 +91,5 @@ def _rows(found: list[tuple[Blocks, list[int], Ask]]) -> Rows:
         grades=grades,
         turn=np.array([at for at, (_, row, _) in enumerate(found) for _ in row], np.int64),
         needed=np.array([turn.needed for _, row, turn in found for _ in row], np.bool_),
+        paired=np.array([id(turn) in paired for _, row, turn in found for _ in row], np.bool_),
     )

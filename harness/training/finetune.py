@@ -31,12 +31,14 @@ from .export import default_checkpoint
 from .personas import Persona, read_personas
 
 SEED = 7
-EPOCHS = 8
+EPOCHS = 5
 ENCODER_RATE = 8e-5
 HEAD_RATE = 1e-3
 RECORD_TOKENS, TURN_TOKENS = 80, 192
 TARGET = {0: 0.0, 1: 0.5, 2: 0.97}
 """Probability that a grade stands for; 1 may be in the prompt, 2 must."""
+PAIR_WEIGHT = 3.0
+"""What a turn weighs for the gate whose words another turn has too, with another history and another label."""
 LIST_WEIGHT = {0: 0.0, 1: 0.35, 2: 1.0}
 
 
@@ -110,6 +112,7 @@ def examples(persona: Persona, texts: Texts, pick: random.Random) -> dict[str, A
         "records": texts.batch([persona.records[name] for name in records], RECORD_TOKENS),
         "namespaces": texts.batch(described, RECORD_TOKENS),
         "needed": torch.tensor([float(turn.needed) for turn in persona.turns]),
+        "pairs": persona.pairs(),
         "grades": torch.tensor([[turn.grades.get(name, 0) for name in records] for turn in persona.turns]),
         "in_namespace": torch.tensor([[float(name in turn.namespaces) for name in names] for turn in persona.turns]),
     }
@@ -120,7 +123,12 @@ def loss_of(model: Decisions, batch: dict[str, Any]) -> torch.Tensor:
     turns, records = model.encode(*batch["turns"]), model.encode(*batch["records"])
     namespaces = model.encode(*batch["namespaces"])
     needed, grades = batch["needed"], batch["grades"]
-    gate = F.binary_cross_entropy_with_logits(model.gate(turns * model.scale)[:, 0], needed)
+    opened = model.gate(turns * model.scale)[:, 0]
+    weight = torch.ones_like(needed)
+    weight[[at for pair in batch["pairs"] for at in pair]] = PAIR_WEIGHT
+    gate = F.binary_cross_entropy_with_logits(opened, needed, weight=weight)
+    for wanted, other in batch["pairs"]:
+        gate = gate + 0.5 * F.softplus(opened[other] - opened[wanted]) / len(batch["pairs"])
     logits = model.record(turns, records)
     target, importance = (sum(table[g] * (grades == g) for g in (0, 1, 2)) for table in (TARGET, LIST_WEIGHT))
     judged = F.binary_cross_entropy_with_logits(logits, target, weight=1 + 2.0 * (grades == 2) + 0.5 * (grades == 1))

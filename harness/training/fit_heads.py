@@ -40,6 +40,8 @@ RECALL = {"gate": 0.975, "router": 0.98, "validator": 0.99}
 """Share of what is needed that each stage must keep on the dev split; the cut relative to the best comes on top."""
 RELATIVE = 0.03
 """`select.relative` for these heads: on the dev split 0.02 keeps 99 % of the grade-2 records, 0.1 keeps 94 %."""
+PAIR_WEIGHT = 3.0
+"""What a turn weighs for the gate whose words another turn has too, with another history and another label."""
 NOT_NEEDED_WEIGHT = 0.3
 """What a record of a turn that needs no memory weighs: the validator seldom sees such a turn."""
 
@@ -92,6 +94,7 @@ def fit(recipe: Recipe, rows: Rows) -> list[Weights]:
     x = rows.join(recipe.inputs)
     half = rows.grades == 1
     weights = np.where(rows.needed, 1.0, NOT_NEEDED_WEIGHT if "subject" in recipe.inputs else 1.0)
+    weights = np.where(rows.paired, PAIR_WEIGHT, weights)
     x = np.concatenate([x, x[half]])
     y = np.concatenate([rows.grades == 2, np.ones(int(half.sum()), bool)])
     weights = np.concatenate([weights * np.where(half, 0.5, 1.0), weights[half] * 0.5])

@@ -65,6 +65,16 @@ class Persona:
     records: Mapping[str, str]
     turns: tuple[Ask, ...]
 
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return the positions of turns with the same words of which the first needs memory and the second does not."""
+        found = list(enumerate(self.turns))
+        return [
+            (at, other)
+            for at, turn in found
+            for other, partner in found
+            if turn.text == partner.text and turn.needed and not partner.needed
+        ]
+
 
 def read_personas(corpus: Path, test: bool = False) -> list[Persona]:
     """Read every persona, sorted by key.
