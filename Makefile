@@ -4,6 +4,7 @@
 # make harness   docs/results.md and build/harness/report.html from the recorded answers, no network
 # make test-compatibility   the core tests against each supported pair of SDK releases, each in an environment of its own
 # make fuzz   over 200,000 random examples (about half an hour)
+# make train   the embedded model again, from its corpus (torch; about half an hour)
 # make lint   ruff and mypy
 PYTHON ?= python3
 VENV ?= .venv
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 # Installed before strands-decider. Where the package index serves GPU builds, name a CPU build here.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-torch test-compatibility fuzz harness lint clean
+.PHONY: demo test test-torch test-compatibility fuzz harness train lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/strands-gated-memory demo
@@ -28,6 +29,14 @@ harness: $(VENV)/.dev
 
 test-compatibility: $(VENV)/.dev
 	$(BIN)/nox
+
+train: $(VENV)/.torch
+	$(BIN)/python -m harness.training.check_corpus
+	$(BIN)/python -m harness.training.finetune --corpus harness/training/corpus --out build/checkpoint
+	$(BIN)/python -m harness.training.export --checkpoint build/checkpoint
+	$(BIN)/python -m harness.training.fit_heads --recipe whole
+	$(BIN)/python -m harness.training.card
+	$(BIN)/python -m harness.readme
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=nightly --timeout=3600
