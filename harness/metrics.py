@@ -9,13 +9,14 @@ Scores are probabilities, 0..1, higher for "yes"; labels are true for "yes".
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import bootstrap, rankdata
+from scipy.stats import DegenerateDataWarning, bootstrap, rankdata
 from sklearn import config_context
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import precision_recall_fscore_support, recall_score, roc_auc_score, roc_curve
@@ -205,7 +206,8 @@ def interval(figure: Callable[..., Array], *columns: ArrayLike, seed: int = 0, r
     def of(index: NDArray[np.int64], axis: int) -> Array:  # noqa: ARG001 - scipy names it
         return figure(*(column[index] for column in given))
 
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateDataWarning)  # says that some resamples lack the figure
         found = bootstrap(
             (np.arange(size),),
             of,
