@@ -220,15 +220,13 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings, *, en
         return None
     persona = load_persona(data.path)
     runs = []
-    known = sum(decider.errors.values())
     for run in range(settings.runs):
         decider.run = run
         runs.append(_run(persona, decider, encoder))
     decider.run = 0
     failed = sum(one.figures["decider_errors"] for run in runs for one in run if one.arm.who == "decider")
-    late = failed - (sum(decider.errors.values()) - known)
-    if late > 0:  # answers that came after the recall's deadline: the decider knows nothing of them
-        decider.errors["too late for the turn"] += late
+    if failed and not decider.errors:  # what the pipeline refused, the decider knows nothing of
+        decider.errors["not usable for the turn"] = failed
     return _result(data, decider, settings, runs)
 
 
