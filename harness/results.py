@@ -154,8 +154,10 @@ def document(results: Sequence[Result], recordings: Path) -> str:
         if not mine:
             continue
         parts.append(f"## {ABOUT[command]}")
-        told = [sentence for result in mine for sentence in result.sentences]
-        parts += [markdown(_with_absent(table, absent, command)) for table in merged(mine)]
+        told = list(dict.fromkeys(sentence for result in mine for sentence in result.sentences))
+        # Times are not the same twice; they are in the results folder and in the page.
+        tables = [table for table in merged(mine) if not table.key.endswith("-time")]
+        parts += [markdown(_with_absent(table, absent, command)) for table in tables]
         if told:
             parts.append(_bullets(told))
     parts.append(f"Deciders in the tables: {', '.join(run_here)}.")

@@ -120,7 +120,7 @@ def show(console: Console, tables: Iterable[Table], sentences: Iterable[str] = (
             console.print(table.stamp, style="bold red")
         shown = RichTable(title=table.title, title_justify="left")
         for at, column in enumerate(table.columns):
-            shown.add_column(column, justify="left" if at < 2 else "right")
+            shown.add_column(column, justify="left" if at < 2 else "right", overflow="fold")  # never a cut figure
         for row in table.rows:
             shown.add_row(*row)
         console.print(shown)

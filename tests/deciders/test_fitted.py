@@ -30,6 +30,11 @@ from strands_gated_memory.reporting.log import log_failures
 ASK = Turn("What should I drink?")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _warm():
+    EmbeddedDecider().warm()
+
+
 class Says:
     """Answers every noul with one probability, as a model with an id."""
 
@@ -344,7 +349,8 @@ def test_running_it_needs_no_scikit_learn(written):
     path = written({"gate": {"head": head("gate")}}, model=EmbeddedDecider().model_id)
     code = (
         "import sys; from strands_gated_memory import *\n"
-        f"d = resolve_decider('fitted:{path}'); p = RecallPipeline(d, RecallPolicy.from_file({str(path)!r}))\n"
+        f"d = resolve_decider('fitted:{path}'); d.warm()\n"
+        f"p = RecallPipeline(d, RecallPolicy.from_file({str(path)!r}, deadline_s=60))\n"
         "assert p.gate(Turn('Hello!'), ['/f/']).probability is not None\n"
         "assert 'sklearn' not in sys.modules and 'scipy' not in sys.modules"
     )
