@@ -60,6 +60,8 @@ class _AgentState:
     """The running invocation's ask until it has been recalled for, compared by identity."""
     enabled: bool = True
     """Whether the running invocation may recall."""
+    other_text: bool = False
+    """Whether a user's text that is not the ask has been added while the ask was awaited."""
 
 
 class GatedMemorySessionManager(AgentCoreMemorySessionManager):
@@ -236,10 +238,14 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             return
         state.ask = find_ask(event.messages)
         state.enabled = not _switched_off(event.invocation_state)
+        state.other_text = False
 
     def _recall_for(self, event: MessageAddedEvent) -> None:
         state = self._state_of(event.agent)
-        if state is None or state.ask is None or not _carries(event.message, state.ask):
+        if state is None or state.ask is None:
+            return
+        if not _carries(event.message, state.ask):
+            state.other_text = state.other_text or find_ask([event.message]) is not None
             return
         ask, state.ask = state.ask, None
         state.injector.block = None
@@ -281,7 +287,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         state = self._state_of(event.agent)
         if state is None or getattr(event.result, "stop_reason", None) == "interrupt":
             return
-        missed = state.ask is not None and state.enabled and bool(self._namespaces) and event.result is not None
+        missed = state.ask is not None and state.other_text and state.enabled and bool(self._namespaces)
         state.ask = None
         state.injector.block = None
         if missed:

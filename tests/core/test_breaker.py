@@ -124,7 +124,7 @@ def test_it_can_be_switched_off(breaker, setting):
 
 @pytest.mark.parametrize("setting", [{"failures": 0}, {"failures": True}, {"cooldown_s": 0}, {"cooldown": 3}, 5])
 def test_settings_that_mean_nothing_are_refused(setting):
-    with pytest.raises(ValueError, match="breaker|must be|Input|greater"):
+    with pytest.raises(ValueError, match="validation error"):
         RecallPolicy(breaker=setting)
 
 
@@ -185,8 +185,8 @@ def test_an_object_that_cannot_be_watched_has_one_of_its_own():
     class Slotted:
         __slots__ = ()
 
-        def __eq__(self, other):
-            return True
+        def decide(self, state, questions):
+            return {}
 
     one = Slotted()
 

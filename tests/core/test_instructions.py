@@ -102,8 +102,8 @@ def test_the_screen_leaves_what_is_said_about_the_user(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["ignore " * 9000, "all previous " * 5000, "<" * 60_000, "you must " * 7000, "send " + "x" * 60_000, "\u200b" * 60_000,
-     "ﷺ" * 60_000, "assistant " * 6000, "a: " * 20_000],
+    ["ignore " * 9000, "all previous " * 5000, "<" * 60_000, "you must " * 7000, "send " + "x" * 60_000,
+     "\u200b" * 60_000, "ﷺ" * 60_000, "assistant " * 6000, "a: " * 20_000],
     ids=lambda text: repr(text[:12]),
 )  # fmt: skip
 def test_the_screen_takes_bounded_time(text):
