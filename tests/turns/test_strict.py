@@ -6,6 +6,8 @@ import pickle
 import time
 
 import pytest
+from strands.hooks import BeforeInvocationEvent
+from strands.hooks.registry import HookOrder
 from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, last_block, no, yes
 
 from strands_gated_memory import (
@@ -27,7 +29,8 @@ SEARCH = "RetrieveMemoryRecords"
 
 
 def strict(bench, decider=yes, **settings):
-    policy = {"on_failure": "raise", **settings.pop("policy", {})}
+    patient = {"deadline_s": 60.0, "retrieve": {"timeout_s": 30.0}}  # whatever else the machine does
+    policy = {"on_failure": "raise", **patient, **settings.pop("policy", {})}
     return bench.manager(decider=decider, policy=policy, **settings)
 
 
@@ -128,6 +131,23 @@ def test_the_turn_after_a_failure_works(bench):
 
     assert last_block(agent) == ["Likes tea"]
     assert blocks_per_call(agent) == [1]
+
+
+def test_an_ask_that_was_replaced_ends_the_turn_after_it_was_stored(bench):
+    """The one failure found out at the end: the parent has written the messages by then."""
+
+    def swap(event):
+        event.messages = [{"role": "user", "content": [{"text": "Something else?"}]}]
+
+    manager = strict(bench)
+    agent = bench.agent(manager)
+    agent.hooks.add_callback(BeforeInvocationEvent, swap, order=HookOrder.SDK_LAST)
+
+    with pytest.raises(RecallFailed, match="ask_not_found"):
+        agent("What do I drink?")
+
+    assert "Something else?" in bench.stored()
+    assert "Fine." in bench.stored()
 
 
 def test_the_pipeline_alone_raises_too():

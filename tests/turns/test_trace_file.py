@@ -226,6 +226,7 @@ def test_a_folder_that_is_gone_costs_the_line_and_not_the_turn(bench, tmp_path):
         ({"trace_path": "/"}, "is a folder"),
         ({"trace_path": 5}, "must be the path of a file, got 5"),
         ({"trace_path": "t.jsonl", "trace_max_bytes": 0}, "trace_max_bytes must be"),
+        ({"trace_path": "t.jsonl", "trace_content": "no"}, "trace_content must be a bool, got 'no'"),
     ],
 )
 def test_a_path_that_cannot_be_a_file_is_refused_at_construction(bench, arguments, message):
