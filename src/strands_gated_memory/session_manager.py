@@ -60,6 +60,10 @@ class _AgentState:
     """The running invocation's ask until it has been recalled for, compared by identity."""
     enabled: bool = True
     """Whether the running invocation may recall."""
+    missed: bool = False
+    """Whether the invocation ended without a message that carries the ask, though one with a user's text came."""
+    other_text: bool = False
+    """Whether a user's text that is not the ask has been added while the ask was awaited."""
 
 
 class GatedMemorySessionManager(AgentCoreMemorySessionManager):
@@ -121,7 +125,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if on_recall is not None and not callable(on_recall):
             raise ConfigurationError(f"on_recall must be a function of one Recall, got {on_recall!r}")
         self._on_recall = on_recall
-        self._trace_content = trace_content
+        self._trace_content = bool(_checked(trace_content, bool, "trace_content"))
         self._trace_file = None if trace_path is None else TraceFile(trace_path, max_bytes=trace_max_bytes)
         searches = _searches(agentcore_memory_config, self._policy)
         if self._policy.inject.mode == "turn":
@@ -190,7 +194,9 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         self._state_of(agent)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
-        """Register the parent's hooks and the two that bound a turn."""
+        """Register the parent's hooks and those that bound a turn."""
+        # Callbacks of this event run last first: whatever this one raises, the parent has stored the turn.
+        registry.add_callback(AfterInvocationEvent, self._report_missed)
         super().register_hooks(registry, **kwargs)
         # Last, so that it sees the messages as other hooks have left them.
         registry.add_callback(BeforeInvocationEvent, self._note_ask, order=HookOrder.SDK_LAST)
@@ -236,10 +242,14 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             return
         state.ask = find_ask(event.messages)
         state.enabled = not _switched_off(event.invocation_state)
+        state.other_text = False
 
     def _recall_for(self, event: MessageAddedEvent) -> None:
         state = self._state_of(event.agent)
-        if state is None or state.ask is None or not _carries(event.message, state.ask):
+        if state is None or state.ask is None:
+            return
+        if not _carries(event.message, state.ask):
+            state.other_text = state.other_text or find_ask([event.message]) is not None
             return
         ask, state.ask = state.ask, None
         state.injector.block = None
@@ -281,11 +291,15 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         state = self._state_of(event.agent)
         if state is None or getattr(event.result, "stop_reason", None) == "interrupt":
             return
-        missed = state.ask is not None and state.enabled and bool(self._namespaces) and event.result is not None
+        state.missed = state.ask is not None and state.other_text and state.enabled and bool(self._namespaces)
         state.ask = None
         state.injector.block = None
-        if missed:
+
+    def _report_missed(self, event: AfterInvocationEvent) -> None:
+        state = self._state_of(event.agent)
+        if state is not None and state.missed:
             # Something replaced the ask's message between the start of the invocation and the conversation.
+            state.missed = False
             self._fail("ask_not_found")
 
     def _state_of(self, agent: Any) -> _AgentState | None:

@@ -103,7 +103,7 @@ class Bench:
         given = {"memory_id": self.core.memory_id, "actor_id": self.actor, "session_id": "session-1"}
         return AgentCoreMemoryConfig(**{**given, "retrieval_config": namespaces, **settings})
 
-    def manager(self, kind=GATED, *, decider=None, policy=None, stats=None, on_recall=None, **settings):
+    def manager(self, kind=GATED, *, decider=None, policy=None, stats=None, on_recall=None, tracing=None, **settings):
         """Return a manager; `settings` go to its configuration, `policy` may be a mapping."""
         config = self.config(**settings)
         if kind == STOCK:
@@ -111,7 +111,13 @@ class Bench:
         if isinstance(policy, dict):
             policy = RecallPolicy(**policy)
         return GatedMemorySessionManager(
-            config, boto_session=self.session, decider=decider, policy=policy, stats=stats, on_recall=on_recall
+            config,
+            boto_session=self.session,
+            decider=decider,
+            policy=policy,
+            stats=stats,
+            on_recall=on_recall,
+            **(tracing or {}),
         )
 
     def agent(self, manager=None, *replies, **settings):

@@ -18,33 +18,102 @@ _EARLIER = (
     r"safety|other)"
 )
 
+# Each with words of which it needs one: a substring is found far faster than a pattern fails.
 _PATTERNS = tuple(
-    re.compile(pattern)
-    for pattern in (
+    (tuple(words.split("|")), re.compile(pattern))
+    for words, pattern in (
         # Setting aside what the assistant has been told, or bringing it out.
-        rf"\b(?:ignore|disregard|forget|override|bypass|overrule|discard|drop)\b(?:\s+{_EARLIER}\b){{1,6}}\s+{_ORDERS}\b",
-        r"\b(?:ignore|disregard|forget)\s+(?:everything|anything|all|what)\b.{0,30}\b(?:above|before|previous(?:ly)?|told|said|instructed)\b",
-        rf"\b(?:reveal|print|show|repeat|output|leak|disclose|display|expose)\b.{{0,30}}\b(?:system|hidden|initial|secret|developer)\s+{_ORDERS}\b",
+        (
+            "ignore|disregard|forget|override|bypass|overrule|discard|drop",
+            rf"\b(?:ignore|disregard|forget|override|bypass|overrule|discard|drop)\b(?:\s+{_EARLIER}\b){{1,6}}\s+{_ORDERS}\b",
+        ),
+        (
+            "ignore|disregard|forget",
+            r"\b(?:ignore|disregard|forget)\s+(?:everything|anything|all|what)\b.{0,30}"
+            r"\b(?:above|before|previous(?:ly)?|told|said|instructed)\b",
+        ),
+        (
+            "system|hidden|initial|secret|developer",
+            r"\b(?:reveal|print|show|repeat|output|leak|disclose|display|expose)\b.{0,30}"
+            rf"\b(?:system|hidden|initial|secret|developer)\s+{_ORDERS}\b",
+        ),
         # Roles: markers of a chat format, a new identity, a heading that claims authority.
-        r"<\|?\s*/?\s*(?:im_start|im_end|system|assistant|user|developer|instructions?)\b[^>]{0,40}>",
-        r"\[/?(?:inst|sys(?:tem)?|assistant)\]|<<sys>>",
-        r"(?:^|[\n.!?:;\"'#*\-\s])(?:system|developer|assistant|admin(?:istrator)?)(?:\s+(?:message|prompt|override|note|notice|instructions?|command))?\s*[:>]\s*\S+",
-        r"\b(?:new|updated|important|urgent|hidden|secret|special)\s+(?:system\s+)?(?:instructions?|directives?)\b.{0,40}(?::|\bfor\s+(?:the|you)\b)",
-        rf"\byou\s+are\s+(?:now|no\s+longer|from\s+now\s+on)\b|\bfrom\s+now\s+on\b.{{0,20}}\b(?:you|{_ASSISTANT})\b",
-        r"\b(?:act|behave|respond|pretend)\s+(?:as\s+(?:if|though)\s+you|to\s+be\s+(?:an?|the)\s)|\bact\s+as\s+(?:an?\s+)?(?:unrestricted|uncensored|admin|root|dan\b)",
-        r"\b(?:developer|jailbreak|god|dan|debug|sudo)\s+mode\b",
+        (
+            "<",
+            r"<\|?\s*/?\s*(?:im_start|im_end|system|assistant|user|developer|instructions?)\b[^>]{0,40}>|<<sys>>",
+        ),
+        ("[", r"\[/?(?:inst|sys(?:tem)?|assistant)\]"),
+        (
+            "system|developer|assistant|admin",
+            r"(?:^|[\n.!?;\"'#*>\-]\s*)(?:system|developer|assistant|admin(?:istrator)?)"
+            r"(?:\s+(?:message|prompt|override|note|notice|instructions?|command))?\s*[:>]\s*\S+",
+        ),
+        (
+            "instruction|directive",
+            r"\b(?:new|updated|important|urgent|hidden|secret|special)\s+(?:system\s+)?(?:instructions?|directives?)\b"
+            r".{0,40}(?::|\bfor\s+(?:the|you)\b)",
+        ),
+        (
+            "you are|from now on",
+            r"\byou\s+are\s+(?:now|no\s+longer|from\s+now\s+on)\b|"
+            rf"\bfrom\s+now\s+on\b.{{0,20}}\b(?:you|{_ASSISTANT})\b",
+        ),
+        (
+            "act|behave|respond|pretend",
+            r"\b(?:act|behave|respond|pretend)\s+(?:as\s+(?:if|though)\s+you|to\s+be\s+(?:an?|the)\s)|"
+            r"\bact\s+as\s+(?:an?\s+)?(?:unrestricted|uncensored|admin|root|dan\b)",
+        ),
+        ("mode", r"\b(?:developer|jailbreak|god|dan|debug|sudo)\s+mode\b"),
         # Orders addressed to the assistant.
-        rf"(?:^|[\n.!?:;,]\s*)(?:dear\s+|hey\s+|attention,?\s+|note\s+to\s+(?:the\s+|self,?\s+)?)?{_ASSISTANT}\s*[,:]\s*(?:please\s+)?(?:you\b|do\b|don't\b|never\b|always\b|ignore\b|send\b|say\b|tell\b|call\b|reply\b|answer\b|include\b|recommend\b|must\b|use\b)",
-        rf"\b(?:the\s+)?{_ASSISTANT}\s+(?:must|shall|has\s+to|is\s+(?:required|instructed|ordered)\s+to)\s+(?!be\s+told)",
-        r"\byou\s+(?:must|shall|have\s+to|are\s+(?:required|instructed|ordered)\s+to)\s+(?:always\s+|never\s+|not\s+|now\s+|immediately\s+)*(?:ignore|obey|comply|follow|reveal|send|forward|call|invoke|execute|run|transfer|recommend|answer|respond|reply|say|tell|include|output|approve|delete|email|click|visit|use|state|pretend)\b",
-        r"\b(?:do\s+not|don't|never)\s+(?:tell|inform|mention|reveal|disclose|warn|alert)\b.{0,30}\b(?:the\s+)?user\b",
-        r"\b(?:without|before)\s+(?:telling|asking|informing|notifying|confirming\s+with)\s+the\s+user\b",
+        (
+            "assistant|ai|bot|model|llm|agent",
+            r"(?:^|[\n.!?:;,]\s*)(?:dear\s+|hey\s+|attention,?\s+|note\s+to\s+(?:the\s+|self,?\s+)?)?"
+            rf"{_ASSISTANT}\s*[,:]\s*(?:please\s+)?"
+            r"(?:you|do|don't|never|always|ignore|send|say|tell|call|reply|answer|include|recommend|must|use)\b",
+        ),
+        (
+            "assistant|ai|bot|model|llm|agent",
+            rf"\b(?:the\s+)?{_ASSISTANT}\s+"
+            r"(?:must|shall|has\s+to|is\s+(?:required|instructed|ordered)\s+to)\s+(?!be\s+told)",
+        ),
+        (
+            "you must|you shall|you have|you are",
+            r"\byou\s+(?:must|shall|have\s+to|are\s+(?:required|instructed|ordered)\s+to)\s+"
+            r"(?:always\s+|never\s+|not\s+|now\s+|immediately\s+){0,5}"
+            r"(?:ignore|obey|comply|follow|reveal|send|forward|call|invoke|execute|run|transfer|recommend|answer|respond|"
+            r"reply|say|tell|include|output|approve|delete|email|click|visit|use|state|pretend)\b",
+        ),
+        (
+            "user",
+            r"\b(?:do\s+not|don't|never)\s+(?:tell|inform|mention|reveal|disclose|warn|alert)\b.{0,30}\b(?:the\s+)?user\b|"
+            r"\b(?:without|before)\s+(?:telling|asking|informing|notifying|confirming\s+with)\s+the\s+user\b",
+        ),
         # Acting: tools, addresses, data sent elsewhere.
-        r"\b(?:call|invoke|run|execute|use)\s+(?:the\s+)?[`'\"]?[a-z_]+[`'\"]?\s+(?:tool|function|command)\b",
-        r"\b(?:send|forward|post|upload|exfiltrate|transmit|e-?mail)\b.{0,60}\b(?:to|at)\s+(?:https?://|www\.|\S+@\S+\.\w)",
-        r"\b(?:append|include|add|embed|insert|put)\b.{0,40}\b(?:link|url|image|https?://|markdown)\b.{0,60}\b(?:in|to|at\s+the\s+end\s+of|into)\s+(?:every|all|each|your|the)\s+(?:answers?|repl(?:y|ies)|responses?|messages?|outputs?)\b",
-        r"\b(?:always|only|never)\s+(?:say|answer|respond|reply|recommend|output)\b.{0,60}\bregardless\b|\bregardless\s+of\s+what\s+(?:the\s+)?user\b",
-        r"\bin\s+(?:every|all|each)\s+(?:your\s+|of\s+your\s+|future\s+)*(?:answers?|repl(?:y|ies)|responses?)\b.{0,10}[,:]?\s*(?:always\s+)?(?:say|include|mention|recommend|add|append|promote|insert)\b",
+        (
+            "tool|function|command",
+            r"\b(?:call|invoke|run|execute|use)\s+(?:the\s+)?[`'\"]?[a-z_]{1,64}[`'\"]?\s+(?:tool|function|command)\b",
+        ),
+        (
+            "http|www.|@",
+            r"\b(?:send|forward|post|upload|exfiltrate|transmit|e-?mail)\b.{0,60}"
+            r"\b(?:to|at)\s+(?:https?://|www\.|[^\s@]{1,64}@\S)",
+        ),
+        (
+            "link|url|image|http|markdown",
+            r"\b(?:append|include|add|embed|insert|put)\b.{0,40}\b(?:link|url|image|https?://|markdown)\b.{0,60}"
+            r"\b(?:in|to|at\s+the\s+end\s+of|into)\s+(?:every|all|each|your|the)\s+"
+            r"(?:answers?|repl(?:y|ies)|responses?|messages?|outputs?)\b",
+        ),
+        (
+            "regardless",
+            r"\b(?:always|only|never)\s+(?:say|answer|respond|reply|recommend|output)\b.{0,60}\bregardless\b|"
+            r"\bregardless\s+of\s+what\s+(?:the\s+)?user\b",
+        ),
+        (
+            "in every|in all|in each",
+            r"\bin\s+(?:every|all|each)\s+(?:(?:of\s+)?your\s+|future\s+){0,3}(?:answers?|repl(?:y|ies)|responses?)\b"
+            r".{0,10}[,:]?\s*(?:always\s+)?(?:say|include|mention|recommend|add|append|promote|insert)\b",
+        ),
     )
 )
 
@@ -60,5 +129,5 @@ def instructs(text: str) -> bool:
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]}\n{text[-_LONGEST // 2 :]}"
     plain = unicodedata.normalize("NFKC", cleaned(text)).casefold().replace("’", "'")
-    plain = re.sub(r"[ \t\u00a0]+", " ", plain)
-    return any(pattern.search(plain) for pattern in _PATTERNS)
+    plain = re.sub(r"[ \t]+", " ", plain)
+    return any(pattern.search(plain) for words, pattern in _PATTERNS if any(word in plain for word in words))

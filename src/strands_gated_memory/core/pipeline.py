@@ -407,7 +407,8 @@ class RecallPipeline:
         if not self.policy.validator.drop_instructions:
             return False
         if answer is None or (isinstance(answer, q.NoAnswer) and answer.reason == "abstained"):
-            return instructs(rendered) or instructs(record.text[:_LONGEST_TEXT])
+            text = record.text[:_LONGEST_TEXT]
+            return instructs(rendered) or (text != rendered and instructs(text))
         probability = q.probability_of(answer)
         return probability is not None and probability >= self.policy.validator.instructions_threshold
 

@@ -1,0 +1,155 @@
+"""Threads, forks, ends: a recall under way never keeps a process, an agent or another turn."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import pytest
+from turn_builders import FACTS, blocks_per_call, judging, last_block, yes
+
+from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
+
+
+def test_one_decider_serves_many_managers_at_once(bench):
+    """Eight agents in threads over one decider: each gets the answers about its own message."""
+
+    def decide(state, questions):
+        word = state["message"].split()[-1].rstrip("?")
+        return {
+            name: {"noul": 0.9 if name == "gate" or word in question["instructions"] else 0.01}
+            for name, question in questions.items()
+        }
+
+    words = [f"drink{number}" for number in range(8)]
+    bench.remember(*(f"Likes {word}" for word in words))
+    policy = {"retrieve": {"timeout_s": 20.0}, "deadline_s": 40.0}
+    agents = [bench.agent(bench.manager(decider=decide, session_id=word, policy=policy)) for word in words]
+
+    def ask(agent, word):
+        for _ in range(3):
+            agent(f"What about {word}?")
+
+    threads = [threading.Thread(target=ask, args=pair) for pair in zip(agents, words, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [last_block(agent) for agent in agents] == [[f"Likes {word}"] for word in words]
+    assert all(blocks_per_call(agent) == [1, 1, 1] for agent in agents)
+
+
+def test_closing_during_a_recall_neither_waits_nor_raises(bench):
+    """close() from another thread while the search runs: the turn ends as ever."""
+    bench.remember("Likes tea")
+    bench.core.delay("RetrieveMemoryRecords", 0.5)
+    manager = bench.manager(decider=yes)
+    agent = bench.agent(manager)
+    turn = threading.Thread(target=agent, args=("What do I drink?",))
+    turn.start()
+    _until(bench.searches)
+    started = time.monotonic()
+    manager.close()
+    closed_after = time.monotonic() - started
+    turn.join(10)
+
+    assert closed_after < 0.5
+    assert not turn.is_alive()
+    assert blocks_per_call(agent) == [1]
+    assert manager.stats.turns == 1
+
+
+def test_an_agent_dropped_in_the_middle_of_a_turn_is_collected(bench):
+    """Its turn's generator is thrown away while the model speaks: no block, no agent, no state remains."""
+    import asyncio
+
+    bench.remember("Likes tea")
+    manager = bench.manager(decider=yes)
+
+    async def begin():
+        agent = bench.agent(manager)
+        stream = agent.stream_async("What do I drink?")
+        await anext(stream)
+        await stream.aclose()
+        return weakref.ref(agent)
+
+    gone = asyncio.run(begin())
+    gc.collect()
+
+    assert gone() is None
+    assert manager._agents == {}
+
+
+def test_a_late_search_of_a_dropped_manager_harms_nothing():
+    release, pipeline = threading.Event(), RecallPipeline(None, RecallPolicy(deadline_s=0.05))
+
+    def search(namespace):
+        release.wait(5)
+        return [Record("Likes tea.", namespace)]
+
+    recall = pipeline.recall(Turn("Drink?"), [FACTS], search)
+    gone = weakref.ref(pipeline)
+    del pipeline
+    release.set()
+    _until(lambda: gc.collect() is not None and gone() is None)
+
+    assert recall.records == ()
+    assert [lookup.error for lookup in recall.trace.lookups] == ["timeout"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_a_child_forked_after_a_recall_recalls():
+    """As a preloading server does: the child has none of its parent's threads, and decides all the same."""
+    pipeline = RecallPipeline(
+        resolve_decider(judging(tea=0.9)), RecallPolicy(deadline_s=20.0, retrieve={"timeout_s": 10.0})
+    )
+
+    def recalled():
+        return pipeline.recall(Turn("Drink?"), [FACTS], lambda name: [Record("Likes tea.", name)])
+
+    assert recalled().records
+    child = os.fork()
+    if child == 0:
+        recall = recalled()
+        fine = bool(recall.records) and recall.trace.gate.outcome == "open"
+        os._exit(0 if fine else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+_ENDS = """
+import threading, warnings
+warnings.simplefilter("ignore")
+from strands_gated_memory.core.pipeline import RecallPipeline
+from strands_gated_memory.core.policy import RecallPolicy
+from strands_gated_memory.core.types import Turn
+
+class Hangs:
+    def decide(self, state, questions):
+        threading.Event().wait()
+
+def search(namespace):
+    threading.Event().wait()
+
+recall = RecallPipeline(Hangs(), RecallPolicy(deadline_s=0.1)).recall(Turn("Drink?"), ["/facts/"], search)
+print([call.error for call in recall.trace.decider_calls], [lookup.error for lookup in recall.trace.lookups])
+"""
+
+
+def test_the_interpreter_ends_while_decider_and_search_hang():
+    done = subprocess.run([sys.executable, "-c", _ENDS], capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.stdout.strip() == "['timeout'] ['timeout']"
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def _until(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
