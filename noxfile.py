@@ -40,13 +40,14 @@ def compatibility(session: nox.Session, strands: str, agentcore: str) -> None:
         "--quiet", f"bedrock-agentcore=={agentcore}", f"strands-agents=={strands}", ".[testing]",
         "hypothesis>=6.100", "pytest>=8.3", "pytest-socket>=0.7", "pytest-timeout>=2.3", "rich>=13",
     )  # fmt: skip
-    results = _results(session) / f"{agentcore}-{strands}"
-    results.with_suffix(".xml").unlink(missing_ok=True)
+    pair = _results(session) / f"agentcore-{agentcore}-strands-{strands}"
+    report = Path(f"{pair}.xml")
+    report.unlink(missing_ok=True)
     versions = session.run("python", "-c", _VERSIONS, silent=True)
-    results.with_suffix(".json").write_text(str(versions))
+    Path(f"{pair}.json").write_text(str(versions), encoding="utf-8")
     started = time.monotonic()
     try:
-        session.run("python", "-m", "pytest", f"--junitxml={results}.xml", *(session.posargs or CORE))
+        session.run("python", "-m", "pytest", f"--junitxml={report}", *(session.posargs or CORE))
     finally:
         session.log(f"{time.monotonic() - started:.0f} s")
 
@@ -71,9 +72,9 @@ def _results(session: nox.Session) -> Path:
 
 
 def _row(path: Path) -> tuple[str, ...]:
-    versions = json.loads(path.read_text())
+    versions = json.loads(path.read_text(encoding="utf-8"))
     shown = tuple(versions[name] for name in _SHOWN)
-    report = path.with_suffix(".xml")
+    report = Path(str(path).removesuffix(".json") + ".xml")
     if not report.exists():
         return (*shown, "-", "did not run", "-", "-")
     suite = ElementTree.parse(report).getroot().find("testsuite")

@@ -12,10 +12,18 @@ from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question
 from strands_gated_memory.core.types import Record
 
 
-def fuzz(test):
-    """Run as often as the profile in force says: the short one, unless another was chosen."""
+def fuzz(test=None, *, short=None):
+    """Run as often as the profile in force says, the short one unless another was chosen.
+
+    `short` is for cheap tests that need more of the short profile to meet what is rare.
+    """
+    if test is None:
+        return lambda of: fuzz(of, short=short)
     chosen = settings.default
-    return settings(chosen if chosen.max_examples > 100 else settings.get_profile("short"))(test)
+    if chosen.max_examples > settings.get_profile("default").max_examples:
+        return settings(chosen)(test)
+    few = settings.get_profile("short")
+    return settings(few, max_examples=short or few.max_examples)(test)
 
 
 PIECES = (
@@ -98,6 +106,7 @@ wire = st.fixed_dictionaries(
 usual = st.floats(0, 1).map(lambda p: {"type": "noul", "noul": p})
 answers = (
     usual
+    | probabilities.map(lambda p: {"type": "noul", "noul": p})
     | wire
     | st.builds(Noul, probabilities)
     | st.builds(Choice, text, st.dictionaries(text, probabilities, max_size=3))

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from strands_gated_memory import ConfigurationError, RecallPolicy, Record
 from strands_gated_memory.core import block, same_facts
-from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Score, checked
+from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score, checked
 from strands_gated_memory.core.render import render_record
 from strands_gated_memory.core.turn import TurnSettings, ask_text, find_ask, turn_of
 from strands_gated_memory.core.types import SearchResult
@@ -48,8 +48,12 @@ def failure_of(call, kind):
     return None
 
 
-@fuzz
+@fuzz(short=150)
 @given(answers, questions)
+@example({"type": "noul", "noul": 1.5}, Question("noul", "x"))
+@example({"type": "noul", "noul": -0.1}, Question("noul", "x"))
+@example({"type": "noul", "noul": float("nan")}, Question("noul", "x"))
+@example({"type": "score", "probabilities": {"0": 0.9, "1": 0.9}}, Question("score", "x", ("none", "some")))
 def test_a_checked_answer_is_safe_to_use(answer, question):
     """Of the question's type, finite, within range, over the question's options; or no answer."""
     result = checked(answer, question)
@@ -114,7 +118,7 @@ def test_duplicates_leave_one_of_each(items):
     assert bool(staying) == bool(records)
 
 
-@fuzz
+@fuzz(short=150)
 @given(text)
 def test_folding_again_changes_nothing(source):
     """The key of a key is the key."""
@@ -147,7 +151,7 @@ templates = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@fuzz
+@fuzz(short=150)
 @given(templates, ids, ids, st.none() | ids)
 def test_a_template_is_filled_or_refused_at_construction(template, actor_id, session_id, strategy_id):
     """What passes the check can be filled, with any ids; the rest is a ConfigurationError."""
@@ -161,7 +165,7 @@ def test_a_template_is_filled_or_refused_at_construction(template, actor_id, ses
     assert in_scope(path, path)
 
 
-@fuzz
+@fuzz(short=150)
 @given(ids, ids)
 @example("Bob", "by")
 @example("Bob", "/by")
@@ -220,7 +224,7 @@ class Pages:
     list_memory_records = retrieve_memory_records
 
 
-@fuzz
+@fuzz(short=150)
 @given(st.lists(pages, min_size=1, max_size=3), st.integers(1, 6), st.floats(0, 1), st.booleans(), st.booleans())
 def test_any_reply_of_the_service_is_records_or_a_named_failure(replies, top_k, score, whole, skip_own):
     """Each record within the path, of usable text; at most as many as asked for; whatever a page holds."""

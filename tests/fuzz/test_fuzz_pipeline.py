@@ -124,6 +124,31 @@ def test_without_a_valid_answer_everything_is_kept_that_the_limits_allow(message
 
 
 @fuzz
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=14, unique=True),
+    st.floats(0.5, 1),
+    st.none() | st.integers(0, 6),
+    st.none() | st.integers(0, 120),
+)
+def test_limits_hold_and_are_used(numbers, probability, max_records, max_tokens):
+    """Many good records: as many as fit, the limits named as the reason of the others."""
+    policy = policy_of({"deadline_s": 20.0, "select": {"max_records": max_records, "max_context_tokens": max_tokens}})
+    items = [
+        Record("tea " * (number % 7) + f"note {number}", NAMESPACES[0], record_id=str(number)) for number in numbers
+    ]
+    pipeline = RecallPipeline(resolve_decider(Replies([{"type": "noul", "noul": probability}], None)), policy)
+
+    recall = pipeline.recall(Turn("x"), NAMESPACES[:1], searching("list", items))
+
+    reasons = {dropped.reason for dropped in recall.dropped}
+    assert reasons <= {"max_records", "max_context_tokens"}
+    assert len(recall.records) <= (len(items) if max_records is None else max_records)
+    assert max_tokens is None or recall.trace.block_tokens <= max_tokens
+    if "max_context_tokens" not in reasons:
+        assert len(recall.records) == min(len(items), len(items) if max_records is None else max_records)
+
+
+@fuzz
 @given(text, st.lists(text, max_size=2), deciders, found)
 def test_gate_and_judge_alone_never_raise(message, previous, decider, items):
     """The stages that harnesses call by themselves."""
