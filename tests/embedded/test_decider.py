@@ -42,7 +42,7 @@ def test_it_is_a_decider(decider: EmbeddedDecider) -> None:
     """It has the protocol's method, thresholds within 0..1 and a name."""
     assert isinstance(decider, Decider)
     assert all(0 <= value <= 1 for value in vars(decider.thresholds).values())
-    assert decider.model_id == "embedded-1"
+    assert decider.model_id == "embedded-2"
 
 
 def test_making_one_loads_nothing() -> None:

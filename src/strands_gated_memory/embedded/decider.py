@@ -30,7 +30,7 @@ class EmbeddedDecider:
         heads: The heads' file; None for the package's own.
 
     Attributes:
-        model_id: Names the encoder and the heads, such as "embedded-1".
+        model_id: Names the encoder and the heads, such as "embedded-2".
         thresholds: Where its probabilities were measured to separate best, recall first.
         answers_custom: False: it abstains from questions of a caller's own.
     """

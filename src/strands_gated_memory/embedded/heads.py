@@ -33,7 +33,7 @@ class About:
     """What `heads.json` says.
 
     Attributes:
-        model_id: Names encoder and heads together, such as "embedded-1".
+        model_id: Names encoder and heads together, such as "embedded-2".
         thresholds: Chosen on the dev split, for this file's probabilities.
         heads: Per head ("gate", "namespace", "record") its networks and calibration.
     """
