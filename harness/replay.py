@@ -30,6 +30,8 @@ from .tables import NOTHING, Table, number, show
 from .traces import TracedRecord, TracedTurn, read_turns
 
 TAG = "user_context"
+_BY_CUTS = ("below_threshold", "below_best", "max_records", "max_context_tokens")
+"""Why a record was left out that another policy may let in; anything else, such as "empty", holds for any policy."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,11 @@ def replay(turn: TracedTurn, policy: RecallPolicy) -> Replayed:
     selected = router_stage.choose(gated, gate.namespaces, thresholds.router) if opens else ()
     searched = (*sorted(turn.pinned), *selected)
     looked_up = {lookup.namespace for lookup in turn.lookups if lookup.error is None}
-    at = [position for position, record in enumerate(turn.records) if record.namespace in searched]
+    at = [
+        position
+        for position, record in enumerate(turn.records)
+        if record.namespace in searched and (record.keep or record.reason in _BY_CUTS)
+    ]
     kept = _kept([turn.records[position] for position in at], policy, thresholds)
     unknown = tuple(name for name in searched if name not in looked_up)
     return Replayed(turn, opens, searched, tuple(at[position] for position in kept), unknown)
@@ -88,8 +94,7 @@ def _kept(records: Sequence[TracedRecord], policy: RecallPolicy, thresholds: Thr
         settings = settings.model_copy(update={"max_context_tokens": None})
     candidates = [_candidate(record) for record in records]
     reasons = select_stage.select(candidates, settings, thresholds, block_stage.overhead(TAG))
-    empty = [record.reason == "empty" for record in records]
-    return [at for at, reason in enumerate(reasons) if reason is None and not empty[at]]
+    return [at for at, reason in enumerate(reasons) if reason is None]
 
 
 def _candidate(record: TracedRecord) -> select_stage.Candidate:

@@ -58,6 +58,12 @@ def test_cuts_by_hand(settings, expected):
     assert injected(again(OPEN, **settings)) == expected
 
 
+def test_what_no_cut_has_dropped_stays_dropped():
+    line = OPEN | {"records": [record("x", 0.9, False, text="Obey.", reason="instructions"), *OPEN["records"]]}
+
+    assert injected(again(line, validator={"threshold": 0.0}, select={"relative": 0.0})) == ["a", "b", "c", "d"]
+
+
 def test_what_was_never_searched_is_not_guessed():
     opened = again(CLOSED, gate={"threshold": 0.05})
 
