@@ -42,6 +42,7 @@ from . import select as select_stage
 from .instructions import instructs
 from .policy import RecallPolicy
 from .render import render_record
+from .render.characters import inert
 from .settings import MOST_SECONDS
 from .types import DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Stage, Turn, TurnTrace
 from .wordings import RECORD_INSTRUCTIONS
@@ -178,9 +179,8 @@ class RecallPipeline:
         Raises:
             RecallFailed: A record has no valid answer, and the policy's `on_failure` is "raise".
         """
-        judged = self._judge(
-            turn, records, [self._render(record) for record in records], _Clock(_deadline(self.decider, self.policy))
-        )
+        clock = _Clock(_deadline(self.decider, self.policy))
+        judged = self._judge(turn, records, [self._render(record, clock) for record in records], clock)
         self._raise_if_asked((judged.call,))
         return judged.judgements
 
@@ -204,7 +204,7 @@ class RecallPipeline:
         gate = decided.decision
         pinned = tuple(name for name in namespaces if name in self.policy.router.pinned)
         found = self._search(turn, namespaces, (*pinned, *gate.selected), search, clock)
-        rendered = [self._render(record) for record in found.records]
+        rendered = [self._render(record, clock) for record in found.records]
         repeated = same_facts.duplicates(found.records, rendered) if self.policy.select.dedupe else set()
         unique = [at for at in range(len(rendered)) if at not in repeated]
         duplicates = [Dropped(found.records[at], "duplicate") for at in sorted(repeated)]
@@ -418,10 +418,12 @@ class RecallPipeline:
         kept = "ungated" if self.decider is None else "not_judged" if probability is None else "relevant"
         return Judgement(record, probability, True, kept, rendered)
 
-    def _render(self, record: Record) -> str:
+    def _render(self, record: Record, clock: _Clock) -> str:
         if not isinstance(record.text, str):
             return ""
         text = record.text[:_LONGEST_TEXT]
+        if self.policy.render.mode == "prose" and clock.left() <= 0.0:
+            return inert(text)  # the shape of a record is not worth being late for
         # A record stays one line, or it could add lines that look like other records.
         return render_record(text) if self.policy.render.mode == "prose" else " ".join(text.splitlines()).strip()
 

@@ -24,9 +24,10 @@ class PoolFull(Exception):
 
 
 class _Lane:
-    """The calls to one dependency."""
+    """The calls to one dependency; forgotten when there are none."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
         self.running = 0
         """Calls handed to the threads, one that waits for a free thread included."""
         self.abandoned = 0
@@ -90,7 +91,7 @@ class WorkerPool:
         """
         context = contextvars.copy_context()
         with self._lock:
-            of = self._lanes.setdefault(lane, _Lane())
+            of = self._lanes.get(lane) or _Lane(lane)
             if of.abandoned >= self._share:
                 raise PoolFull(f"{of.abandoned} calls hang in the {self._name} workers")
             if len(of.waiting) >= self._backlog:
@@ -107,8 +108,7 @@ class WorkerPool:
                 except RuntimeError:
                     of.running -= 1
                     raise
-            if len(self._lanes) > _MOST_IDLE_LANES:
-                self._lanes = {key: one for key, one in self._lanes.items() if one.running or one is of}
+            self._lanes[lane] = of
         return future
 
     def abandon(self, call: _Call) -> bool:
@@ -119,10 +119,14 @@ class WorkerPool:
                 call.lane.abandoned += 1
         return False
 
-    def _hand_over(self, call: _Call) -> None:
-        if self._idle <= self._queued and self._threads < self._size:
-            threading.Thread(target=self._work, name=f"{self._name}-{self._threads + 1}", daemon=True).start()
-            self._threads += 1
+    def _hand_over(self, call: _Call, about_to_idle: int = 0) -> None:
+        if self._idle + about_to_idle <= self._queued and self._threads < self._size:
+            try:
+                threading.Thread(target=self._work, name=f"{self._name}-{self._threads + 1}", daemon=True).start()
+                self._threads += 1
+            except RuntimeError:  # the process may start no more: the threads that there are take the call
+                if not self._threads:
+                    raise
         self._queued += 1
         self._calls.put(call)
 
@@ -159,13 +163,12 @@ class WorkerPool:
             while lane.waiting:
                 following = lane.waiting.popleft()
                 if not following.cancelled():
-                    self._hand_over(following)
+                    self._hand_over(following, about_to_idle=1)
                     return
             lane.running -= 1
+            if not lane.running:
+                self._lanes.pop(lane.key, None)
 
-
-_MOST_IDLE_LANES = 256
-"""Lanes without a call are forgotten from so many on."""
 
 DECISIONS = WorkerPool("gated-memory-decide", size=32, share=8, backlog=64)
 """Runs requests to decision models."""
