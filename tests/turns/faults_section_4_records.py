@@ -68,11 +68,11 @@ def _(bench, kind, caplog):
 @fault("slow-search-delays-the-turn", stock="fails")
 def _(bench, kind, caplog):
     """A search has a deadline."""
-    bench.core.delay("RetrieveMemoryRecords", 0.8)
+    bench.core.delay("RetrieveMemoryRecords", 1.2)
     started = time.monotonic()
     one_turn(bench.remember(TEA), kind, policy={"retrieve": {"timeout_s": 0.2}})
 
-    assert time.monotonic() - started < 0.6
+    assert time.monotonic() - started < 1.0
 
 
 @fault("order-of-arrival", stock="fails")
