@@ -65,3 +65,32 @@ def test_a_server_that_cannot_be_is_an_error_at_construction(monkeypatch):
 
     with pytest.raises(ValueError, match="unknown"):
         resolve_decider("auto")
+
+
+def test_a_cached_adapter_without_its_base_is_not_cached(tmp_path):
+    """The base is the larger part by far: the first turn would download it."""
+    hub = tmp_path / "hub"
+    folder = hub / f"models--{DEFAULT_CHECKPOINT.replace('/', '--')}" / "snapshots" / "abc"
+    folder.mkdir(parents=True)
+    (folder / "strands_decider_config.json").write_text('{"base_model": "Some/Base"}')
+    assert not auto.is_cached(DEFAULT_CHECKPOINT, {"HF_HOME": str(tmp_path)})
+
+    base = hub / "models--Some--Base" / "snapshots" / "def"
+    base.mkdir(parents=True)
+    (base / "model.safetensors").touch()
+    assert auto.is_cached(DEFAULT_CHECKPOINT, {"HF_HOME": str(tmp_path)})
+
+
+def test_the_cache_is_looked_for_where_the_hub_keeps_it(tmp_path):
+    folder = tmp_path / "huggingface" / "hub" / f"models--{DEFAULT_CHECKPOINT.replace('/', '--')}" / "snapshots" / "abc"
+    folder.mkdir(parents=True)
+    (folder / "strands_decider_config.json").write_text("{}")
+
+    assert auto.is_cached(DEFAULT_CHECKPOINT, {"XDG_CACHE_HOME": str(tmp_path)})
+
+
+def test_a_user_without_a_home_is_no_error(monkeypatch):
+    monkeypatch.setattr(auto.os.path, "expanduser", lambda path: path)
+    monkeypatch.setattr(auto.Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+
+    assert not auto.is_cached(DEFAULT_CHECKPOINT, {})

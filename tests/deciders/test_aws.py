@@ -199,5 +199,6 @@ def test_through_moto(monkeypatch):
         backend = sagemakerruntime_backends["123456789012"]["us-east-1"]
         backend.results_queue.append((json.dumps(ANSWER), "application/json", "prod", ""))
         decider = catalog.sagemaker("my-endpoint", region_name="us-east-1")
+        decider._transport._made()  # on a busy machine boto3 alone may take longer than the call
 
         assert decider.decide(STATE, nouls(1)) == {"record_0": Noul(0.4)}

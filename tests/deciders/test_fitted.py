@@ -364,3 +364,11 @@ def test_running_it_needs_no_scikit_learn(written):
         "assert 'sklearn' not in sys.modules and 'scipy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=110)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_it_answers_custom_questions_if_the_decider_that_is_asked_does(written, own):
+    asked = Says(0.5)
+    asked.answers_custom = own
+
+    assert FittedDecider(written(), asked).answers_custom is own

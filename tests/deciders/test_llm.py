@@ -111,3 +111,9 @@ def test_it_decides_a_recall_even_while_a_loop_runs_in_the_callers_thread():
 def test_by_name_the_model_is_made_at_the_first_call():
     assert isinstance(resolve_decider("llm"), ModelDecider)
     assert isinstance(resolve_decider("llm:some.model-id"), ModelDecider)
+
+
+def test_a_question_answered_twice_has_no_answer():
+    model = Scripted(lambda: [{"id": "a", "probability": 0.1}, {"id": "a", "probability": 0.9}])
+
+    assert resolve_decider(model).decide(STATE, {"a": noul()}) == {"a": NoAnswer("invalid")}

@@ -221,3 +221,25 @@ def test_a_turn_does_not_wait_for_a_model_that_is_still_being_loaded(checkpoint,
 def test_a_folder_without_a_checkpoint_fails_at_construction(tmp_path):
     with pytest.raises(ConfigurationError, match=r"strands_decider_config\.json"):
         resolve_decider(f"strands-decider:{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    "name", ["\x00", "\ud800", "a" * 5000, "/" + "a" * 5000, "~nobody-here/x", "https://u:s3cr3tpw@h", "."],
+)  # fmt: skip
+def test_a_name_that_no_folder_can_have_fails_at_construction(name):
+    with pytest.raises(ConfigurationError) as caught:
+        resolve_decider(f"strands-decider:{name}")
+
+    assert "s3cr3tpw" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_process_forked_while_the_model_is_loaded_can_load_it(checkpoint):
+    transport = resolve_decider(f"strands-decider:{checkpoint}")._transport
+    transport._loading.acquire()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if transport._loading.acquire(timeout=1) else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -134,7 +134,7 @@ class RecallPipeline:
         block_stage.check_tag(context_tag)
         if decider is not None and not isinstance(decider, q.Decider):
             raise ConfigurationError(
-                f"RecallPipeline needs an object with decide(state, questions), or None, got {decider!r}; "
+                f"RecallPipeline needs an object with decide(state, questions), or None, got {type(decider).__name__}; "
                 "write RecallPipeline(resolve_decider(...), policy)"
             )
         self.decider = decider
@@ -486,9 +486,9 @@ class RecallPipeline:
         if ticket is None:
             return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({_again(self.policy)})")
         with budget.limited_to(budget_s), breakers.governed_by(settings):
-            # A copy of the questions, and the reply read over there: a reply may be as slow or as hostile as the call.
+            # The reply is read over there: it may be as slow or as hostile as the call.
             future = _submit(
-                DECISIONS, lambda: _decided(decider, turn, dict(questions)), self._breaker, DeciderOverloaded
+                DECISIONS, lambda: q.asked(decider, q.state_of(turn), questions), self._breaker, DeciderOverloaded
             )
         error = _wait_for(future, budget_s, DeciderTimeout)
         reply = future.result() if error is None else nothing
@@ -627,10 +627,7 @@ def failure_of(step: DeciderCall | Lookup) -> tuple[str, str, str | None] | None
 def _short_name(decider: q.Decider | None, key: object) -> str:
     if isinstance(key, str):
         return key
-    try:
-        return repr(decider)[:_NAME_CHARACTERS]
-    except Exception:  # a hostile repr
-        return type(decider).__name__
+    return q.name_of(decider)[:_NAME_CHARACTERS]
 
 
 def _again(policy: RecallPolicy) -> str:
@@ -639,15 +636,6 @@ def _again(policy: RecallPolicy) -> str:
 
 def _asks_instructs(at: int) -> str:
     return f"instructions_{at}"
-
-
-def _decided(decider: q.Decider, turn: Turn, questions: Mapping[str, q.Question]) -> q.Reply:
-    """Ask, and return a reply that holds a checked answer to every question.
-
-    Raises:
-        BadAnswer: The decider returned no mapping.
-    """
-    return q.checked_reply(decider, decider.decide(q.state_of(turn), dict(questions)), questions)
 
 
 def _wait_for(future: Future[Any], seconds: float, timeout: type[Exception]) -> BaseException | None:

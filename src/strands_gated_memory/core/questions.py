@@ -9,6 +9,7 @@ is only meaningful for the wording that it was measured on.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import numbers
 from collections.abc import Mapping, Sequence
@@ -289,6 +290,9 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
     Raises:
         BadAnswer: It returned no mapping.
     """
+    if inspect.iscoroutine(raw):
+        raw.close()  # or Python warns that nobody awaited it
+        raise BadAnswer("decide() returned a coroutine, not a mapping: it is async, make it plain")
     if not isinstance(raw, Mapping):
         raise BadAnswer(f"decide() returned {type(raw).__name__}, not a mapping of id to answer")
     answers = {name: checked(raw.get(name), question) for name, question in questions.items()}
@@ -310,6 +314,30 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
         model=model if isinstance(model, str) else None,
         thresholds={name: value for name, value in shipped.items() if value is not None},
     )
+
+
+def asked(decider: Decider, state: State, questions: Mapping[str, Question]) -> Reply:
+    """Ask a decider, with copies that it may change as it likes, and return its checked reply.
+
+    Raises:
+        BadAnswer: It returned no mapping.
+        Exception: Whatever it raises.
+    """
+    given: State = {"message": state["message"], "previous": list(state["previous"])}
+    return checked_reply(decider, decider.decide(given, {name: _copied(q) for name, q in questions.items()}), questions)
+
+
+def _copied(question: Question) -> Question:
+    criteria = question.criteria
+    if criteria is None or isinstance(criteria, tuple):
+        return question
+    return dataclasses.replace(question, criteria=dict(criteria) if isinstance(criteria, Mapping) else list(criteria))
+
+
+def name_of(decider: object) -> str:
+    """Return what to call a decider: its repr if it is ours, its class otherwise, as a foreign repr may hold a key."""
+    ours = type(decider).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return repr(decider) if ours else type(decider).__name__
 
 
 def is_usable(answers: Mapping[str, Answer]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import logging
 import os
 import platform
@@ -55,10 +56,27 @@ def make(resolve: Callable[[str], Decider]) -> Decider:
 
 
 def is_cached(checkpoint: str, environment: Mapping[str, str]) -> bool:
-    """Tell whether a hub repository is in the local cache; nothing is asked of the hub."""
-    home = environment.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
-    hub = Path(environment.get("HF_HUB_CACHE") or os.path.join(home, "hub"))
-    return any((hub / f"models--{checkpoint.replace('/', '--')}" / "snapshots").glob("*/strands_decider_config.json"))
+    """Tell whether a checkpoint and the model that it adapts are in the local cache; nothing is asked of the hub."""
+    # As huggingface_hub finds it. expanduser leaves "~" alone for a user without a home; Path.home() raises.
+    home = environment.get("HF_HOME") or os.path.join(environment.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
+    hub = Path(os.path.expanduser(environment.get("HF_HUB_CACHE") or os.path.join(home, "hub")))
+    found = list(_snapshots(hub, checkpoint).glob("*/strands_decider_config.json"))
+    return any(_has_base(config, hub) for config in found)
+
+
+def _snapshots(hub: Path, repository: str) -> Path:
+    return hub / f"models--{repository.replace('/', '--')}" / "snapshots"
+
+
+def _has_base(config: Path, hub: Path) -> bool:
+    """Tell whether the model that a checkpoint adapts, the larger part by far, is there too."""
+    try:
+        base = json.loads(config.read_bytes()).get("base_model")
+    except (OSError, ValueError, AttributeError):
+        return False
+    if not isinstance(base, str):
+        return True
+    return os.path.isdir(base) or any(_snapshots(hub, base).glob("*/*.safetensors"))
 
 
 def has_accelerator() -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
 
 from ..core import budget
 from ..core.breaker import CircuitBreaker, breaker_of, settings_in_force
-from ..core.questions import Decider, NoAnswer, Question, Reply, State, checked_reply, is_usable
+from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, is_usable
 from ..core.workers import PoolFull, WorkerPool
 from ..errors import (
     BadAnswer,
@@ -19,6 +18,7 @@ from ..errors import (
     error_kind,
 )
 from .client import DEFAULT_CALL_S
+from .waiting import result_of
 
 MEMBERS = WorkerPool("gated-memory-fallback", size=32, share=8, backlog=64)
 """Runs the members, so that one that hangs is passed over."""
@@ -146,12 +146,7 @@ def _reply(
 ) -> Reply:
     with budget.limited_to(seconds):
         try:
-            future = MEMBERS.submit(lambda: member.decide(state, questions), breaker)
+            future = MEMBERS.submit(lambda: asked(member, state, questions), breaker)
         except (PoolFull, RuntimeError) as error:
             raise DeciderOverloaded(str(error)) from None
-    try:
-        raw = future.result(timeout=seconds)
-    except (FutureTimeout, TimeoutError):
-        future.cancel()
-        raise TimeoutError(f"no answer within {seconds:.3f} s") from None
-    return checked_reply(member, raw, questions)
+    return result_of(future, seconds)

@@ -13,9 +13,10 @@ from dataclasses import asdict
 
 from ..core.fitted import STAGES, Fitted, FittedStage, LogisticHead, Stage, read_fitted
 from ..core.policy import RecallPolicy
-from ..core.questions import Answer, Choice, Decider, Noul, Question, Reply, Score, State, Thresholds, checked
+from ..core.questions import Answer, Choice, Decider, Noul, Question, Reply, Score, State, Thresholds, asked, name_of
 from ..core.wordings import Wording
-from ..errors import BadAnswer, ConfigurationError
+from ..errors import ConfigurationError
+from .shown import quoted
 
 _ABOUT: dict[str, Stage] = {"gate": "gate", "namespace": "router", "record": "validator"}
 
@@ -37,6 +38,8 @@ class FittedDecider:
 
     def __init__(self, path: str | os.PathLike[str], decider: Decider | None = None) -> None:
         self.path = os.fspath(path)
+        if "://" in self.path:
+            raise ConfigurationError(f"decider {quoted('fitted:' + self.path)} needs a file, not a URL")
         self.fitted = read_fitted(path)
         self._decider = decider or _made(self.fitted, self.path)
         self._wordings = {name: stage.question.wording() for name, stage in self.fitted.stages.items()}
@@ -52,13 +55,18 @@ class FittedDecider:
         self.thresholds = self._thresholds()
 
     def __repr__(self) -> str:
-        return f"FittedDecider({self.path!r}, {self._decider!r})"
+        return f"FittedDecider({self.path!r}, {name_of(self._decider)})"
 
     @property
     def deadline_s(self) -> float | None:
         """How long a recall may take with the decider that is asked, None if it does not say."""
         own = getattr(self._decider, "deadline_s", None)
         return float(own) if isinstance(own, int | float) else None
+
+    @property
+    def answers_custom(self) -> bool:
+        """Whether the decider that is asked answers questions of a caller's own."""
+        return bool(getattr(self._decider, "answers_custom", True))
 
     def warm(self) -> None:
         """Load the decider that is asked.
@@ -72,24 +80,21 @@ class FittedDecider:
 
     def decide(self, state: State, questions: Mapping[str, Question]) -> Reply:
         """Ask, then correct; see `Decider.decide`."""
-        raw = self._decider.decide(state, questions)
-        if not isinstance(raw, Mapping):
-            raise BadAnswer(f"decide() returned {type(raw).__name__}, not a mapping of id to answer")
-        answers = {name: checked(raw.get(name), question) for name, question in questions.items()}
-        inner = raw if isinstance(raw, Reply) else Reply({}, model=getattr(self._decider, "model_id", None))
+        inner = asked(self._decider, state, questions)
+        answers = dict(inner)
         stages = {name: self._stage_of(question) for name, question in questions.items()}
         corrected = dict(answers)
         for stage in {stage for stage in stages.values() if stage is not None}:
             names = [name for name in questions if stages[name] == stage]
             corrected |= self._corrected(stage, state, {name: questions[name] for name in names}, answers)
-        asked = {stage: questions[name] for name, stage in stages.items() if stage}
+        by_stage = {stage: questions[name] for name, stage in stages.items() if stage}
         return Reply(
             corrected,
             model=inner.model,
             answered_by=inner.answered_by,
             passed_over=inner.passed_over,
             thresholds={**inner.thresholds, **self._measured()},
-            untuned=self._untuned(inner, asked),
+            untuned=self._untuned(inner, by_stage),
             truncated=inner.truncated,
         )
 

@@ -30,4 +30,4 @@ class FunctionDecider:
         return answers
 
     def __repr__(self) -> str:
-        return f"FunctionDecider({getattr(self._function, '__qualname__', repr(self._function))})"
+        return f"FunctionDecider({getattr(self._function, '__qualname__', type(self._function).__name__)})"

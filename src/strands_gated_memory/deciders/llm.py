@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from ..core import budget
+from ..core import budget, forks
 from ..core.questions import Answer, Choice, NoAnswer, Noul, Question, Reply, Score, State, checked
 from ..errors import BadAnswer, ConfigurationError, DeciderTimeout, DeciderUnavailable
 from .presets import LLM_DEADLINE_S, tuning_for
@@ -70,6 +70,14 @@ class ModelDecider:
         self._model = model
         self._model_id = model_id
         self._lock = threading.Lock()
+        self._is_ours = model is None
+        forks.notice(self)
+
+    def after_fork(self) -> None:
+        """Take a new lock, and a new model where it is ours: two processes must not share a connection."""
+        self._lock = threading.Lock()
+        if self._is_ours:
+            self._model = None
 
     def __repr__(self) -> str:
         return f"ModelDecider({type(self._model).__name__ if self._model is not None else 'default'})"
@@ -89,11 +97,15 @@ class ModelDecider:
         except (TimeoutError, asyncio.TimeoutError):
             raise DeciderTimeout("the language model gave no answer in time") from None
         name = _id_of(model)
+        ids = [one.id for one in found.answers]
         by_id = {one.id: one for one in found.answers}
         known = tuning_for(name, "llm", questions.values())
         return Reply(
             {
-                key: _read(by_id[key], question) if key in by_id else NoAnswer("missing")
+                # One that it answers twice has no answer that can be trusted.
+                key: _read(by_id[key], question)
+                if ids.count(key) == 1
+                else NoAnswer("invalid" if key in by_id else "missing")
                 for key, question in questions.items()
             },
             model=name,

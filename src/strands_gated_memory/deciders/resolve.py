@@ -7,10 +7,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ..core.questions import Decider
+from ..core.questions import Decider, name_of
 from ..errors import ConfigurationError
 from .fallback import FallbackDecider
 from .function import DecisionFunction, FunctionDecider
+from .shown import quoted
 
 
 class LanguageModel(Protocol):
@@ -27,7 +28,9 @@ DeciderSpec = str | Decider | DecisionFunction | LanguageModel | Sequence[Any] |
 
 def _embedded(model: str | None) -> Decider:
     if model:
-        raise ConfigurationError(f'decider "embedded:{model}": the embedded model has no variants; write "embedded"')
+        raise ConfigurationError(
+            f'decider {quoted("embedded:" + model)}: the embedded model has no variants; write "embedded"'
+        )
     from ..embedded.decider import EmbeddedDecider
 
     return EmbeddedDecider()
@@ -37,7 +40,7 @@ def _auto(model: str | None) -> Decider:
     from .auto import make
 
     if model:
-        raise ConfigurationError(f'decider "auto:{model}": auto chooses by itself; write "auto"')
+        raise ConfigurationError(f'decider {quoted("auto:" + model)}: auto chooses by itself; write "auto"')
     return make(_named)
 
 
@@ -113,32 +116,32 @@ def resolve_decider(spec: DeciderSpec) -> Decider | None:
     if isinstance(spec, type):
         raise ConfigurationError(f"decider is the class {spec.__name__}; pass an instance, {spec.__name__}(...)")
     if isinstance(spec, Decider):
-        if inspect.iscoroutinefunction(spec.decide):
-            raise ConfigurationError(f"decider {spec!r}: decide() is async; it is called from a thread, make it plain")
+        _check_callable(spec.decide, f"decider {name_of(spec)}", "decide(state, questions)")
         return spec
     from .llm import ModelDecider, is_model
 
     if is_model(spec):
         return ModelDecider(spec)
     if callable(spec):
-        _check_function(spec)
+        name = getattr(spec, "__qualname__", type(spec).__name__)
+        _check_callable(spec, f"decider {name}", "function(state, questions)")
         return FunctionDecider(spec)
     raise ConfigurationError(
         f"decider must be None, a name ({', '.join(map(repr, _NAMED))}), a URL, a list, a Strands model, a function "
-        f"(state, questions) -> answers or an object with decide(state, questions), got {spec!r}"
+        f"(state, questions) -> answers or an object with decide(state, questions), got {type(spec).__name__}"
     )
 
 
 def _named(spec: str) -> Decider:
-    if spec.startswith(("http://", "https://")):
+    if spec.lower().startswith(("http://", "https://")):
         return _system_one(spec)
     name, _, model = spec.partition(":")
     if name in _NAMED:
         return _NAMED[name](model.strip() or None)
-    near = difflib.get_close_matches(name, _NAMED, n=1)
+    near = difflib.get_close_matches(name[:40], _NAMED, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     raise ConfigurationError(
-        f"decider {spec!r} is unknown{hint} Known names: {', '.join(map(repr, _NAMED))}; "
+        f"decider {quoted(spec)} is unknown{hint} Known names: {', '.join(map(repr, _NAMED))}; "
         "for any other model pass a function (state, questions) -> answers"
     )
 
@@ -146,7 +149,10 @@ def _named(spec: str) -> Decider:
 def _fallback(specs: Sequence[Any]) -> FallbackDecider:
     members: list[tuple[str, Decider]] = []
     for spec in specs:
-        decider = resolve_decider(spec)
+        try:
+            decider = resolve_decider(spec)
+        except RecursionError:
+            raise ConfigurationError("a list of deciders may not hold itself") from None
         if decider is None:
             raise ConfigurationError(
                 "a list of deciders may not hold None: when nobody answers, all is recalled anyway"
@@ -167,14 +173,19 @@ def _name_of(decider: Decider, spec: Any) -> str:
     return getattr(spec, "__name__", None) or type(decider).__name__
 
 
-def _check_function(function: DecisionFunction) -> None:
-    if inspect.iscoroutinefunction(function):
-        raise ConfigurationError(f"decider {function!r} is async; it is called from a thread, make it plain")
+def _check_callable(call: Any, who: str, form: str) -> None:
+    """Say now what would fail on every turn."""
+    if not callable(call):
+        raise ConfigurationError(f"{who} cannot be called as {form}: that is of type {type(call).__name__}")
+    if _is_async(call) or _is_async(type(call).__call__):
+        raise ConfigurationError(f"{who} is async; {form} is called from a thread, make it plain")
     try:
-        inspect.signature(function).bind({}, {})
+        inspect.signature(call).bind({}, {})
     except TypeError as error:
-        raise ConfigurationError(
-            f"decider {function!r} cannot be called as function(state, questions): {error}"
-        ) from error
+        raise ConfigurationError(f"{who} cannot be called as {form}: {error}") from error
     except ValueError:
         return  # a builtin without a signature: found out at the first call
+
+
+def _is_async(call: object) -> bool:
+    return inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)

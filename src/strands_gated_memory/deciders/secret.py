@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 
 from ..errors import ConfigurationError
+from .shown import quoted
 
 _SHORTEST = 6
 """Shorter keys are not masked in foreign texts: they would blot out ordinary words."""
@@ -24,6 +26,8 @@ class Secret:
     __slots__ = ("_value", "origin")
 
     def __init__(self, value: str, origin: str) -> None:
+        if not isinstance(value, str):
+            raise ConfigurationError(f"{origin} must be a string, got {type(value).__name__}")
         stripped = value.strip()
         if not stripped:
             raise ConfigurationError(f"{origin} is empty; set it to your API key")
@@ -38,11 +42,19 @@ class Secret:
 
     def mask(self, text: str) -> str:
         """Return a text without the key in it."""
-        return text.replace(self._value, "***") if len(self._value) >= _SHORTEST else text
+        return self.mask_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def mask_bytes(self, data: bytes) -> bytes:
-        """Return bytes without the key in them."""
-        return data.replace(self._value.encode(), b"***") if len(self._value) >= _SHORTEST else data
+        """Return bytes without the key in them, neither plain nor with the escapes of JSON."""
+        if len(self._value) < _SHORTEST:
+            return data
+        masked = data.replace(self._value.encode(), b"***")
+        if b"\\" not in masked:
+            return masked
+        escaped = "".join(
+            rf"(?:\\?{re.escape(character)}|\\u(?i:{ord(character):04x}))" for character in self._value
+        )  # JSON may write any character so, and a parser undoes it
+        return re.sub(escaped.encode(), b"***", masked)
 
     def __repr__(self) -> str:
         return f"Secret({self.origin}=***)"
@@ -66,5 +78,5 @@ def key_from(variable: str, given: str | None, spec: str) -> Secret:
         return Secret(given, "api_key")
     value = os.environ.get(variable, "")
     if not value.strip():
-        raise ConfigurationError(f"decider {spec!r} needs an API key; set {variable} in the environment")
+        raise ConfigurationError(f"decider {quoted(spec)} needs an API key; set {variable} in the environment")
     return Secret(value, variable)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...core.questions import Answer, Question, State
+from ..shown import one_line
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Codec(Protocol):
 def model_of(body: Mapping[str, Any]) -> str | None:
     """Return the model id that a response reports, None if it has none."""
     model = body.get("model")
-    return model if isinstance(model, str) and model else None
+    return one_line(model) if isinstance(model, str) and model else None
 
 
 def input_tokens_of(body: Mapping[str, Any]) -> int | None:

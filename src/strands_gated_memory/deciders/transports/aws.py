@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from ...core import forks
 from ...core.budget import left
 from ...errors import (
     BadAnswer,
@@ -25,6 +26,7 @@ from ...errors import (
     DeciderTimeout,
     DeciderUnavailable,
 )
+from ..shown import quoted
 from .http import by_status, error_detail
 
 _PAUSE_S = 0.1
@@ -42,6 +44,12 @@ class _AwsTransport:
         self._read_s = read_s
         self._lock = threading.Lock()
         self._client: Any = None
+        forks.notice(self)
+
+    def after_fork(self) -> None:
+        """Take a new lock and a new client: two processes must not share a connection."""
+        self._lock = threading.Lock()
+        self._client = None
 
     def send(self, document: Mapping[str, Any], until: float) -> object:
         """Invoke; see `Transport.send`."""
@@ -141,7 +149,7 @@ class SageMaker(_AwsTransport):
     def __init__(self, endpoint: str, session: Any = None, region: str | None = None, read_s: float = 10.0) -> None:
         if not re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", endpoint):
             raise ConfigurationError(
-                f"decider 'sagemaker:{endpoint}': that is no endpoint name; write \"sagemaker:my-endpoint\""
+                f'decider {quoted("sagemaker:" + endpoint)}: that is no endpoint name; write "sagemaker:my-endpoint"'
             )
         super().__init__(session, region, read_s)
         self.endpoint = endpoint
@@ -178,7 +186,7 @@ class AgentCoreRuntime(_AwsTransport):
         found = re.fullmatch(r"arn:aws[a-z-]*:bedrock-agentcore:([a-z0-9-]+):\d{12}:runtime/[\w.-]+", arn)
         if not found:
             raise ConfigurationError(
-                f"decider 'agentcore:{arn}': that is no runtime ARN; write "
+                f"decider {quoted('agentcore:' + arn)}: that is no runtime ARN; write "
                 '"agentcore:arn:aws:bedrock-agentcore:<region>:<account>:runtime/<id>"'
             )
         super().__init__(session, region or found[1], read_s)

@@ -12,12 +12,16 @@ import os
 import re
 import threading
 import time
+import zlib
+from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import TimeoutError as FutureTimeout
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ...core.budget import left
+from ...core.workers import DECISIONS, PoolFull
 from ...errors import (
     BadAnswer,
     ConfigurationError,
@@ -31,6 +35,7 @@ from ...errors import (
     PromptTooLong,
 )
 from ..secret import Secret
+from ..shown import one_line, quoted
 
 if TYPE_CHECKING:
     import httpx
@@ -39,7 +44,8 @@ _MAX_BYTES = 4_000_000
 """More than any answer to questions of ours; a server that sends more is not a decision model."""
 _PAUSE_S = 0.1
 """Wait before the second attempt where the server names no time."""
-_DETAIL_CHARACTERS = 200
+_HEALTH_S = 2.0
+"""How long a server may take to describe itself, in seconds."""
 _RETRIED_STATUSES = (502, 503, 529)
 
 _lock = threading.Lock()
@@ -51,12 +57,20 @@ def shared_client() -> httpx.Client:
     global _shared  # noqa: PLW0603 - one pool per process is the point
     with _lock:
         if _shared is None:
+            from http.cookiejar import CookieJar, DefaultCookiePolicy
+
             import httpx
 
             _shared = httpx.Client(
+                # One pool serves every key: a cookie kept from one answer would join the users of two.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
                 limits=httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0),
                 follow_redirects=False,  # a redirect would take the key to another host
-                headers={"User-Agent": "strands-gated-memory", "Accept": "application/json"},
+                headers={
+                    "User-Agent": "strands-gated-memory",
+                    "Accept": "application/json",
+                    "Accept-Encoding": "identity",
+                },
             )
             atexit.register(_shared.close)
         return _shared
@@ -105,12 +119,18 @@ class HttpTransport:
         """Ask a server that describes itself for its window and model; one that does not is left alone."""
         if self._health_url is None:
             return
-        import httpx
-
+        url, until = self._health_url, time.monotonic() + _HEALTH_S
+        try:  # in a thread, so that not even headers that drip hold whoever starts
+            described = DECISIONS.submit(lambda: _exchange("GET", url, until), lane=("health", url))
+        except (PoolFull, RuntimeError):
+            return
         try:
-            response = shared_client().get(self._health_url, timeout=2.0)
-            found = response.json() if response.status_code == 200 else None
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
+            status, _, body = described.result(timeout=_HEALTH_S)
+            found = json.loads(body) if status == 200 else None
+        except (FutureTimeout, TimeoutError):
+            described.cancel()
+            return
+        except Exception:  # not there, or not a server that describes itself
             return
         if isinstance(found, Mapping):
             window = found.get("max_length")
@@ -118,7 +138,7 @@ class HttpTransport:
                 self.about["window_tokens"] = window
             for name in ("model", "device"):
                 if isinstance(found.get(name), str):
-                    self.about[name] = found[name]
+                    self.about[name] = one_line(found[name])
 
     def send(self, document: Mapping[str, Any], until: float) -> object:
         """POST the document and return the JSON that comes back."""
@@ -136,36 +156,29 @@ class HttpTransport:
                 f"{self.url} cannot be reached ({type(error).__name__}: {self._masked(str(error))})",
                 retry_after_s=_PAUSE_S,
             ) from None
-        if status == 200:
-            return _parsed(body, self.url)
-        raise self._refusal(status, headers, body)
+        if status != 200:
+            raise self._refusal(status, headers, body)
+        found = _parsed(body, self.url)
+        if isinstance(found, Mapping) and "answers" not in found and ("error" in found or "detail" in found):
+            complaint = found.get("error")
+            code = complaint.get("code") if isinstance(complaint, Mapping) else None
+            said = code if isinstance(code, int) and 400 <= code < 600 else status  # some gateways answer 200 always
+            raise self._refusal(said, headers, body)
+        return found
 
     def _post(self, body: bytes, until: float) -> tuple[int, httpx.Headers, bytes]:
-        import httpx
-
-        timeout = left(until)
-        if timeout <= 0:
+        if left(until) <= 0:
             raise DeciderTimeout(f"no time left to ask {self.url}")
-        with shared_client().stream(
+        status, headers, whole = _exchange(
             "POST",
             self.url,
+            until,
             content=body,
             headers={**self._headers, "Content-Type": "application/json"},
             auth=_bearer(self._key) if self._key else None,
-            timeout=httpx.Timeout(timeout),
-        ) as response:
-            pieces: list[bytes] = []
-            size = 0
-            for piece in response.iter_bytes():
-                pieces.append(piece)
-                size += len(piece)
-                if left(until) <= 0:
-                    raise DeciderTimeout(f"{self.url} did not finish its answer in time")
-                if size > _MAX_BYTES:
-                    raise BadAnswer(f"{self.url} answered with more than {_MAX_BYTES} bytes")
-            whole = b"".join(pieces)
-            # Some servers quote the key that they refuse: it is taken out before anything can print it.
-            return response.status_code, response.headers, self._key.mask_bytes(whole) if self._key else whole
+        )
+        # Some servers quote the key that they refuse: it is taken out before anything can print it.
+        return status, headers, self._key.mask_bytes(whole) if self._key else whole
 
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> DeciderError:
         detail = error_detail(body)
@@ -179,6 +192,44 @@ class HttpTransport:
 
     def _masked(self, text: str) -> str:
         return self._key.mask(text) if self._key else text
+
+
+def _exchange(method: str, url: str, until: float, **request: Any) -> tuple[int, httpx.Headers, bytes]:
+    """Send a request and read the answer, as long as there is time and it is not too large."""
+    import httpx
+
+    timeout = httpx.Timeout(max(left(until), 0.001))
+    with shared_client().stream(method, url, timeout=timeout, **request) as response:
+        pieces: list[bytes] = []
+        size = 0
+        for piece in response.iter_raw():
+            pieces.append(piece)
+            size += len(piece)
+            if left(until) <= 0:
+                raise DeciderTimeout(f"{url} did not finish its answer in time")
+            if size > _MAX_BYTES:
+                raise BadAnswer(f"{url} answered with more than {_MAX_BYTES} bytes")
+        encoding = response.headers.get("content-encoding", "")
+        return response.status_code, response.headers, _unpacked(b"".join(pieces), encoding, url)
+
+
+def _unpacked(body: bytes, encoding: str, url: str) -> bytes:
+    """Undo a compression that nobody asked for, and not beyond the size that an answer may have."""
+    name = encoding.strip().lower()
+    if name in ("", "identity"):
+        return body
+    if name not in ("gzip", "x-gzip", "deflate"):
+        raise BadAnswer(f"{url} answered in the encoding {one_line(name, 20)!r}, which was not asked for")
+    try:
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        found = unpacker.decompress(body, _MAX_BYTES + 1)
+    except zlib.error:
+        raise BadAnswer(f"{url} answered with {name} that cannot be unpacked") from None
+    if len(found) > _MAX_BYTES:
+        raise BadAnswer(f"{url} answered with more than {_MAX_BYTES} bytes")
+    if not unpacker.eof:
+        raise BadAnswer(f"{url} answered with {name} that is cut off")
+    return found
 
 
 def by_status(status: int, message: str, detail: str = "") -> DeciderError:
@@ -216,28 +267,31 @@ def error_detail(body: bytes) -> str:
         return ""  # a proxy's page, or anything: the status says enough
     if not isinstance(found, Mapping):
         return ""
-    detail = found.get("detail", found.get("error", found.get("message", "")))
+    detail = next((found[name] for name in ("detail", "error", "message") if found.get(name)), "")
     if isinstance(detail, list):
-        parts = [
-            f"{'.'.join(map(str, one.get('loc') or ()))}: {one.get('msg', '')}"
-            for one in detail[:3]
-            if isinstance(one, Mapping)
-        ]
+        parts = [f"{_place(one.get('loc'))}: {one.get('msg', '')}" for one in detail[:3] if isinstance(one, Mapping)]
         detail = "; ".join(parts)
     elif isinstance(detail, Mapping):
         names = ("error_type", "type", "code", "message")
         detail = ": ".join(str(detail[name]) for name in names if detail.get(name))
-    return " ".join(str(detail).split())[:_DETAIL_CHARACTERS]
+    return one_line(str(detail))
+
+
+def _place(loc: object) -> str:
+    return ".".join(map(str, loc)) if isinstance(loc, list) else str(loc or "")
+
+
+_NUMBER = r"\s*[0-9]+(\.[0-9]+)?\s*"
 
 
 def retry_after_s(milliseconds: str | None, value: str | None) -> float | None:
     """Return the seconds that a Retry-After header asks to wait, None if it says nothing usable."""
     try:
-        if milliseconds is not None:
-            return max(0.0, float(milliseconds) / 1000)
+        if milliseconds is not None and re.fullmatch(_NUMBER, milliseconds):
+            return float(milliseconds) / 1000
         if value is None:
             return None
-        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", value):
+        if re.fullmatch(_NUMBER, value):
             return float(value)
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
@@ -250,6 +304,10 @@ def checked_url(url: str) -> str:
     Raises:
         ConfigurationError: It is not http(s), has no host, or holds what might be a secret.
     """
+    import httpx
+
+    if not isinstance(url, str):
+        raise ConfigurationError(f"a decider's URL must be a string, got {type(url).__name__}")
     try:
         parts = urlsplit(url)
         port_ok = parts.port is None or parts.port > 0
@@ -261,9 +319,14 @@ def checked_url(url: str) -> str:
             "a decider's URL may not hold a user, a password or a query: URLs get logged. "
             "Put the key into SYSTEMONE_API_KEY, or write deciders.catalog.system_one(url, api_key=...)"
         )
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok or re.search(r"\s", url):
-        raise ConfigurationError(f"decider URL {url!r} cannot be used; write http://host:port or https://host")
-    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+    usable = parts.scheme in ("http", "https") and parts.hostname and port_ok and not re.search(r"\s", url)
+    found = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+    try:
+        if usable and httpx.URL(found).host:
+            return found
+    except (httpx.InvalidURL, ValueError):  # such as a host that cannot be, or one that is too long
+        pass
+    raise ConfigurationError(f"decider URL {quoted(url)} cannot be used; write http://host:port or https://host")
 
 
 def is_loopback(url: str) -> bool:
@@ -273,9 +336,21 @@ def is_loopback(url: str) -> bool:
 
 def _parsed(body: bytes, url: str) -> object:
     try:
-        return json.loads(body)
+        return json.loads(body, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise BadAnswer(f"{url} answered 200, but not with JSON") from None
+
+
+_TWICE = object()
+"""Stands for what a document says twice: no answer that can be trusted, whatever it says."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        found.update((name, _TWICE) for name, count in counts.items() if count > 1)
+    return found
 
 
 def _bearer(key: Secret) -> httpx.Auth:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...core import forks
 from ...core.budget import left
 from ...errors import ConfigurationError, DeciderRejected, DeciderTimeout, DeciderUnavailable, PromptTooLong
+from ..shown import quoted
 from .http import looks_too_long
 
 DEFAULT_CHECKPOINT = "StrandsAgents/strands-decider-2B-qwen3.5-v1-2610"
@@ -45,12 +48,17 @@ class LocalEngine:
                 "pip install 'strands-gated-memory[strands-decider]'"
             )
         looks_like_path = self.checkpoint.startswith((".", "/", "~", os.sep)) or self.checkpoint.count("/") > 1
-        folder = Path(self.checkpoint).expanduser()
-        if (looks_like_path or folder.exists()) and not (folder / _CONFIG).is_file():
+        folder = Path(os.path.expanduser(self.checkpoint))
+        try:
+            exists, holds = folder.exists(), (folder / _CONFIG).is_file()
+        except (OSError, ValueError):  # a name that no file can have
+            exists, holds, looks_like_path = False, False, True
+        looks_like_path = looks_like_path or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", self.checkpoint)
+        if (looks_like_path or exists) and not holds:
             raise ConfigurationError(
-                f'decider "strands-decider:{self.checkpoint}": there is no folder that holds {_CONFIG}'
+                f"decider {quoted('strands-decider:' + self.checkpoint)}: there is no folder that holds {_CONFIG}"
             )
-        if folder.exists():
+        if exists:
             self.checkpoint = str(folder)
         self.about: dict[str, Any] = {}
         self._device = device
@@ -58,9 +66,16 @@ class LocalEngine:
         self._engine: Any = None
         self._failure: tuple[float, str] | None = None
         self._guard: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        forks.notice(self)
 
     def __repr__(self) -> str:
         return f"LocalEngine({os.path.basename(self.checkpoint.rstrip(os.sep))!r})"
+
+    def after_fork(self) -> None:
+        """Take new locks: a thread of the parent may have held them, and is not here to let go."""
+        self._loading = threading.Lock()
+        if not isinstance(self._guard, contextlib.nullcontext):
+            self._guard = threading.Lock()
 
     def prepare(self) -> None:
         """Load the model and ask it once.

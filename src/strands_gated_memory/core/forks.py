@@ -1,0 +1,32 @@
+"""Objects that hold a lock or a connection, and what they do in a process that has just been forked."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Protocol
+
+
+class Forked(Protocol):
+    """What is told of a fork."""
+
+    def after_fork(self) -> None:
+        """Let go, in the child, of what belongs to the parent."""
+        ...
+
+
+_noticed: weakref.WeakSet[Forked] = weakref.WeakSet()
+
+
+def notice(one: Forked) -> None:
+    """Call an object's `after_fork` in every process forked from this one, as long as the object lives."""
+    _noticed.add(one)
+
+
+def _after_fork() -> None:
+    for one in list(_noticed):
+        one.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
