@@ -18,7 +18,8 @@ from .errors import ConfigurationError, StageError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status.
 
-    0; 1 when `check` or `ask` got no answer; 2 with one line on stderr when the input is wrong.
+    0; 1 when `check` or `ask` got no answer, or nothing can be printed; 2 with one line on stderr when the input is
+    wrong; 130 when interrupted.
     """
     parser = argparse.ArgumentParser(prog="strands-gated-memory", description="Gated memory for Strands agents.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -40,14 +41,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     try:
         status = _run(options)
-        sys.stdout.flush()  # here, where a reader that has gone is handled
+        if sys.stdout is not None:  # None: it was closed before we started
+            sys.stdout.flush()  # here, where a reader that has gone is handled
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return 1
+    except OSError as error:
+        _leave_stdout()
+        print(f"strands-gated-memory: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130  # as shells report it
     except ConfigurationError as error:
         print(f"strands-gated-memory: {error}", file=sys.stderr)
         return 2
     return status
+
+
+def _leave_stdout() -> None:
+    """Keep the interpreter from writing what is left, once more, when it ends."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -79,6 +93,9 @@ def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[s
             warm()
     except StageError as error:
         print(f"strands-gated-memory: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:  # torch, onnxruntime: whatever the model's library raises
+        print(f"strands-gated-memory: {spec} cannot be loaded ({type(error).__name__}: {error})", file=sys.stderr)
         return 1
     found = decisions(decider, message, namespaces, records)
     print("\n".join(found))

@@ -95,7 +95,7 @@ def test_cli_ask(capsys):
 
     assert status == 0
     assert "gate open  0.900" in out
-    assert "keep  0.900  Likes tea." in out
+    assert "keep  0.900  (threshold 0.500)  Likes tea." in out
     assert "/preferences/{actorId}/" in out
 
 
@@ -207,3 +207,51 @@ def test_importing_the_package_loads_no_client():
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
 
     assert run.stdout.strip() == "[]"
+
+
+def test_cli_ask_shows_the_thresholds_in_force(capsys):
+    with serving(system_one(0.45)) as server:  # the model says that it is Jev 1.13
+        main(["ask", server.url, "What should I drink?", "--record", "Likes tea."])
+    out = capsys.readouterr().out
+
+    assert "gate open  0.450  (threshold 0.430)" in out
+    assert "search  0.450  (threshold 0.430)  /facts/{actorId}/" in out
+    assert "drop  0.450  (threshold 0.500)  Likes tea." in out
+
+
+def test_cli_ask_judges_records_behind_a_closed_gate_and_shows_what_failed(capsys):
+    def reply(request):
+        if "gate" in request.document["questions"]:
+            return system_one(0.1)(request)
+        return 500, {}
+
+    with serving(reply) as server:
+        main(["ask", server.url, "Hello!", "--record", "Likes tea."])
+    out = capsys.readouterr().out
+
+    assert "gate closed" in out
+    assert "Likes tea.  (not_judged)" in out
+    assert "validator: 1 questions" in out
+    assert "failed open" in out
+
+
+@pytest.mark.parametrize("stdout", ["full", "closed"])
+def test_a_stdout_that_takes_nothing_is_no_traceback(stdout):
+    code = "import sys; from strands_gated_memory.cli import main; sys.exit(main(['check', 'embedded']))"
+    redirect = {"full": ">/dev/full", "closed": ">&-"}[stdout]
+    run = subprocess.run(
+        ["sh", "-c", f'"$0" -W ignore -c "$1" {redirect}', sys.executable, code],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert "Traceback" not in run.stderr
+    assert run.returncode == {"full": 1, "closed": 0}[stdout]
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch):
+    def interrupted(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("strands_gated_memory.cli._run", interrupted)
+
+    assert main(["check", "embedded"]) == 130

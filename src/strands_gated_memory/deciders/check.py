@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -10,9 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..core import budget
-from ..core.questions import Decider, NoAnswer, Question, Reply, State, Thresholds, checked_reply, probability_of
+from ..core.questions import (
+    Decider,
+    NoAnswer,
+    Question,
+    Reply,
+    State,
+    Thresholds,
+    asked,
+    name_of,
+    probability_of,
+)
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
+from ..core.workers import DECISIONS
 from ..errors import ConfigurationError, error_kind
+from .waiting import result_of
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +106,7 @@ def check(decider: Decider) -> Report:
         needs_memory=probability_of(answer),
         needs_nothing=no,
         gate_threshold=threshold,
-        deadline_s=float(getattr(decider, "deadline_s", None) or _DEFAULT_DEADLINE_S),
+        deadline_s=_deadline_s(decider),
     )
     return replace(report, notes=tuple(_notes(report, reply)))
 
@@ -101,8 +114,7 @@ def check(decider: Decider) -> Report:
 def probe(decider: Decider, seconds: float) -> str | None:
     """Ask one question within so many seconds; return what went wrong, None if it was answered."""
     try:
-        with budget.limited_to(seconds):
-            answer = _ask(decider, _NEEDS, {"gate": GATE_CRITERIA.question()})["gate"]
+        answer = _ask(decider, _NEEDS, {"gate": GATE_CRITERIA.question()}, seconds)["gate"]
     except Exception as error:
         return f"{error_kind(error)}: {error}"
     if isinstance(answer, NoAnswer) and answer.reason != "abstained":
@@ -121,10 +133,10 @@ def check_at_start(decider: Decider | None, mode: CheckMode) -> None:
     if decider is None:
         return
     if mode == "raise":
-        failure = _warmed(decider) or probe(decider, getattr(decider, "deadline_s", None) or _DEFAULT_DEADLINE_S)
+        failure = _warmed(decider) or probe(decider, _deadline_s(decider))
         if failure is not None:
             raise ConfigurationError(
-                f"decider {decider!r} does not answer ({failure}); run `strands-gated-memory check <spec>`, "
+                f"decider {name_of(decider)} does not answer ({failure}); run `strands-gated-memory check <spec>`, "
                 'or pass decider_check="warn" to start all the same'
             )
         return
@@ -181,9 +193,11 @@ def _latency_ms(decider: Decider, size: int) -> float | None:
     return None if any(isinstance(answer, NoAnswer) for answer in answers.values()) else _ms(started)
 
 
-def _ask(decider: Decider, state: State, questions: Mapping[str, Question]) -> Reply:
-    with budget.limited_to(_PATIENCE_S):
-        return checked_reply(decider, decider.decide(state, questions), questions)
+def _ask(decider: Decider, state: State, questions: Mapping[str, Question], seconds: float = _PATIENCE_S) -> Reply:
+    """Ask as a turn does: in a thread, so that a decider that blocks holds nobody, and no event loop runs there."""
+    with budget.limited_to(seconds):
+        future = DECISIONS.submit(lambda: asked(decider, state, questions), lane=("check", id(decider)))
+    return result_of(future, seconds)
 
 
 def _ask_quietly(decider: Decider, state: State) -> float | None:
@@ -212,7 +226,7 @@ def _in_background(decider: Decider, asks: bool) -> None:
     if failure is not None:
         logger.warning(
             "decider=<%s>, cause=<%s> | the decision model does not answer | turns will recall without it",
-            decider,
+            name_of(decider),
             failure[:300],
         )
 
@@ -227,8 +241,13 @@ def _unavailable(decider: Decider, error: Exception, started: float) -> Report:
         needs_memory=None,
         needs_nothing=None,
         gate_threshold=None,
-        deadline_s=float(getattr(decider, "deadline_s", None) or _DEFAULT_DEADLINE_S),
+        deadline_s=_deadline_s(decider),
     )
+
+
+def _deadline_s(decider: Decider) -> float:
+    own = getattr(decider, "deadline_s", None)
+    return float(own) if isinstance(own, int | float) and 0 < own < math.inf else _DEFAULT_DEADLINE_S
 
 
 def _ms(started: float) -> float:
@@ -249,28 +268,42 @@ def decisions(decider: Decider, message: str, namespaces: Sequence[str], records
         records: Records to judge.
     """
     from ..core.pipeline import RecallPipeline
+    from ..core.policy import RecallPolicy
     from ..core.types import Record, Turn
 
-    pipeline = RecallPipeline(decider)
     turn = Turn(message)
     found_by = [Record(text, namespaces[0]) for text in records]
-    recall = pipeline.recall(turn, namespaces, lambda name: found_by if name == namespaces[0] else [])
-    gate = recall.trace.gate
+
+    def search(name: str) -> list[Record]:
+        return found_by if name == namespaces[0] else []
+
+    trace = RecallPipeline(decider).recall(turn, namespaces, search).trace
+    gate, cuts = trace.gate, trace.thresholds
     assert gate is not None
-    found = [f"gate {gate.outcome}  {_shown(gate.probability).strip()}"]
+    found = [f"gate {gate.outcome}  {_beside(gate.probability, cuts['gate'])}"]
     found += [
-        f"  {'search' if name in gate.selected else 'skip'}  {_shown(p).strip()}  {name}"
+        f"  {'search' if name in gate.selected else 'skip'}  {_beside(p, cuts['router'])}  {name}"
         for name, p in gate.namespaces.items()
     ]
-    judged = recall.trace.judgements or (pipeline.judge(turn, found_by) if records else ())
+    calls, judged = trace.decider_calls, trace.judgements
+    if records and not judged:  # the gate is closed, or the namespace is not searched: judge them all the same
+        judging = RecallPipeline(decider, RecallPolicy(gate={"threshold": 0.0}))
+        trace = judging.recall(turn, namespaces[:1], search).trace
+        calls, judged = (*calls, *(call for call in trace.decider_calls if call.stage == "validator")), trace.judgements
     found += [
-        f"  {'keep' if one.keep else 'drop'}  {_shown(one.probability).strip()}  {one.rendered}  ({one.reason})"
+        f"  {'keep' if one.keep else 'drop'}  {_beside(one.probability, trace.thresholds['validator'])}  "
+        f"{one.rendered}  ({one.reason})"
         for one in judged
     ]
-    for call in recall.trace.decider_calls:
-        asked = f"{call.questions} questions in {1000 * call.seconds:.0f} ms"
-        found.append(f"{call.stage}: {asked}" + (f", model {call.model}" if call.model else ""))
+    for call in calls:
+        took = f"{call.questions} questions in {1000 * call.seconds:.0f} ms"
+        found.append(f"{call.stage}: {took}" + (f", model {call.model}" if call.model else ""))
         found += [f"  ! failed open: {call.cause}"] if call.error else []
         found += [f"  ! not answered: {dict(call.no_answers)}"] if call.no_answers else []
         found += [f"  ! {why}" for why in call.untuned]
     return found
+
+
+def _beside(probability: float | None, threshold: float | None) -> str:
+    assert threshold is not None
+    return f"{_shown(probability).strip()}  (threshold {threshold:.3f})"

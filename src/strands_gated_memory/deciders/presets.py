@@ -18,7 +18,7 @@ Stage = str
 
 @dataclass(frozen=True)
 class Preset:
-    """Thresholds of one model family."""
+    """Thresholds of one model family, as published by others, who measured them on their own wordings."""
 
     family: str
     """The family's name, such as "jev"."""
@@ -29,7 +29,7 @@ class Preset:
     thresholds: Mapping[Stage, float]
     """Probability (0..1) per stage."""
     wordings: Mapping[Stage, str]
-    """The question's id and version that each threshold was measured for."""
+    """The question of ours, id and version, that each threshold is used with: it asks the same in other words."""
     source: str
     """Where the numbers are from."""
     deadline_s: float | None = None
@@ -59,7 +59,7 @@ PRESETS: tuple[Preset, ...] = (
     Preset("openai-decisions", ("gpt-*", "openai/gpt-*decisions*"), (), {}, {}, "no measurement"),
     Preset("liquid", ("d1", "d1.*", "d1-*", "liquid/*"), (), {}, {}, "no measurement"),
 )
-"""Known families. The strands-decider and Jev thresholds were measured on other wordings of the same questions."""
+"""Known families. The strands-decider and Jev thresholds come from the post's published wordings, not from ours."""
 
 SLOW_DEADLINE_S = 30.0
 """For the 2B model on a CPU: 3 to 9 s per request by its own documentation, two requests per turn."""
