@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from .types import Record
 
@@ -22,12 +23,23 @@ def fold(rendered: str) -> str:
 
     Punctuation inside a number ("3.5", "-5") and signs that change the meaning ("C#", "100%") stay.
     """
+    return _remembered(rendered) if len(rendered) <= _SHORT else _folded(rendered)
+
+
+def _folded(rendered: str) -> str:
     text = unicodedata.normalize("NFKC", rendered).translate(_QUOTES).casefold()
     text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
     return " ".join(word for word in map(_bare, text.split()) if word)
 
 
+_remembered = lru_cache(maxsize=4096)(_folded)  # the same records come back turn after turn
+_SHORT = 1000
+"""Characters up to which a key is remembered: a few megabytes at most."""
+
+
 def _bare(word: str) -> str:
+    if word.isalnum():
+        return word
     start, end = 0, len(word)
     while start < end and _is_punctuation(word[start]) and not _is_sign(word, start):
         start += 1

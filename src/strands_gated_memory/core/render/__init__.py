@@ -7,6 +7,8 @@ string, and a rendered line renders to itself. Nothing is escaped here; `core/bl
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from . import episodes, facts, json_text, markdown, preference, topics, unknown_json
 from .characters import cleaned, inert, one_line
 from .fields import by_spelling
@@ -18,6 +20,8 @@ __all__ = ["render_record"]
 
 _DEPTH = 8
 """How many levels of nesting, encoded JSON included, keep their shape; what lies deeper is listed."""
+_SHORT = 1000
+"""Characters up to which a rendering is remembered: a few megabytes at most."""
 _ROUNDS = 8
 """How often a rendering may itself be of some shape. Ordinary records need one round."""
 
@@ -35,12 +39,19 @@ def render_record(text: str) -> str:
     """
     if not isinstance(text, str):
         return ""
+    return _remembered(text) if len(text) <= _SHORT else _rendered(text)
+
+
+def _rendered(text: str) -> str:
     for _ in range(_ROUNDS):
         rendered = _rendered_once(text)
         if rendered == text:
             return rendered
         text = rendered
     return _or_nothing(inert(text))
+
+
+_remembered = lru_cache(maxsize=4096)(_rendered)  # the same records come back turn after turn
 
 
 def _rendered_once(text: str) -> str:
