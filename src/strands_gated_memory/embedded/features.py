@@ -106,6 +106,7 @@ class Blocks:
         self._texts = texts
         self._subjects = subjects
         self._rows = 1 if subject_vectors is None else len(subjects)
+        self._found: dict[str, Array] = {}  # the networks of a head read the same blocks
         self._vectors = {
             name: np.broadcast_to(vector if getattr(texts, name) else 0 * vector, (self._rows, vector.size))
             for name, vector in vectors.items()
@@ -124,6 +125,12 @@ class Blocks:
         Raises:
             KeyError: There is no such block, or no such vector was given.
         """
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = self._compute(name)
+        return found
+
+    def _compute(self, name: str) -> Array:
         if name in _COUNTED:
             return _COUNTED[name](self._texts, self._subjects, self._rows)
         left, sign, right = re.fullmatch(r"(\w+)(?:([*.~])(\w+))?", name).groups()  # type: ignore[union-attr]
@@ -223,19 +230,14 @@ def _pleasantry(message: str) -> float:
 
 def overlap(texts: Texts, subjects: Sequence[str], _: int) -> Array:
     """Return which share of the message's and the context's longer words a subject holds, and of its names; 0..1."""
-    return np.array(
-        [
-            (
-                _share(texts.message, subject),
-                _share(texts.context, subject),
-                _share(texts.assistant, subject),
-                _names(texts.message, subject),
-                _names(texts.context, subject),
-            )
-            for subject in subjects
-        ],
-        np.float32,
-    ).reshape(len(subjects), 5)
+    wanted = [_stems(text) for text in (texts.message, texts.context, texts.assistant)]
+    names = [_names(text) for text in (texts.message, texts.context)]
+    rows = []
+    for subject in subjects:
+        held = _stems(subject)
+        shares = (len(stems & held) / len(stems) if stems else 0.0 for stems in wanted)
+        rows.append((*shares, *(float(any(name in subject for name in some)) for some in names)))
+    return np.array(rows, np.float32).reshape(len(subjects), 5)
 
 
 _FORMS: tuple[re.Pattern[str], ...] = tuple(
@@ -279,9 +281,8 @@ def _share(of: str, within: str) -> float:
     return len(wanted & _stems(within)) / len(wanted) if wanted else 0.0
 
 
-def _names(of: str, within: str) -> float:
-    names = {name for name in re.findall(r"\b[A-Z][a-z]{2,}", of[:4000]) if name.lower() not in _COMMON}
-    return float(any(name in within for name in names))
+def _names(text: str) -> set[str]:
+    return {name for name in re.findall(r"\b[A-Z][a-z]{2,}", text[:4000]) if name.lower() not in _COMMON}
 
 
 _LONG = 4
