@@ -119,7 +119,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stage", action="append", choices=STAGES, help="fit this stage alone; repeatable")
     parser.add_argument("--held-out", type=Path, action="append", metavar="FILE", help="labels to measure on alone")
-    parser.add_argument("--to", type=Path, metavar="FILE", help="the file to write (default: DIR/fitted.json)")
+    parser.add_argument(
+        "--to", type=Path, metavar="FILE", default=Path("fitted.json"), help="the file to write (default: %(default)s)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -165,7 +167,7 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_errors([decider], allow=arguments.allow_errors)
     if not stages:
         raise HarnessError("; ".join(notes) or "there is nothing to fit")
-    path: Path = arguments.to or arguments.out / "fitted.json"
+    path: Path = arguments.to
     fitted = Fitted(
         decider=spec,
         model=_model(spec, models),

@@ -23,7 +23,6 @@ from strands_gated_memory.core.render import render_record
 from .datasets import GateItem, load
 from .errors import HarnessError
 from .files import write_text
-from .options import OUT
 from .traces import WITHOUT_TEXT, TracedRecord, TracedTurn, read_turns
 
 RUBRIC = (
@@ -169,7 +168,7 @@ def _write(path: Path, done: Mapping[str, Mapping[str, Any]]) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("traces", nargs="+", type=Path, help="what a session manager wrote to its trace_path")
-    parser.add_argument("--to", type=Path, default=OUT / "labels.json", help="the label file (default: %(default)s)")
+    parser.add_argument("--to", type=Path, default=Path("labels.json"), help="the label file (default: %(default)s)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -28,7 +28,7 @@ from .datasets import Dataset, shipped
 from .errors import HarnessError
 from .options import OUT, Settings, recorded, recording_path
 from .running import Evaluate
-from .tables import Result, Table, markdown, merged, save
+from .tables import Result, Table, markdown, merged, read, save
 
 ROOT = Path(__file__).parents[1]
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         current = arguments.document.exists() and arguments.document.read_text(encoding="utf-8") == text
         console.print(f"{arguments.document} is {'current' if current else 'stale; run python -m harness results'}")
         return int(not current)
-    for old in arguments.out.glob("*.json"):
-        old.unlink()
+    for old in read(arguments.out):  # results alone: the folder may hold other files of the user's
+        (arguments.out / old.file_name).unlink(missing_ok=True)
     save(results, arguments.out)
     (arguments.out / "results.json").write_text(json.dumps(provenance(results), indent=1) + "\n", encoding="utf-8")
     arguments.document.parent.mkdir(parents=True, exist_ok=True)

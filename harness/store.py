@@ -32,7 +32,6 @@ from strands_gated_memory.testing import local_agentcore, seed_records
 from .datasets import DATA, Item, SeedConversation, StoredRecord
 from .errors import HarnessError, RunFailed
 from .files import write_text
-from .options import OUT
 
 REGION = "us-east-1"
 EXPIRY_DAYS = 30
@@ -387,7 +386,7 @@ def agreed(
 @contextmanager
 def opened(arguments: argparse.Namespace) -> Iterator[Store]:
     """Yield the store: clients of AWS, or of an emulation to which everything written so far is written again."""
-    path: Path = arguments.state or arguments.out / f"store-{arguments.where}.json"
+    path: Path = arguments.state or Path(f"store-{arguments.where}.json")
     state = _state(path)
     if state is not None and state.where != arguments.where:
         raise HarnessError(f"{path} is of a store in {state.where}; pass --{state.where}, or another --state")
@@ -501,8 +500,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         step.add_argument(
             "--data", type=Path, default=DATA / "conversations.json", metavar="FILE", help="what to store"
         )
-        step.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="folder (default: %(default)s)")
-        step.add_argument("--state", type=Path, metavar="FILE", help="what was done (default: DIR/store-<where>.json)")
+        step.add_argument(
+            "--state", type=Path, metavar="FILE", help="what was done (default: store-<where>.json, here)"
+        )
         step.add_argument("--region", help=f"default: the state's, else {REGION}")
         step.add_argument("--memory-id", help="a memory that was not built here (--aws)")
         step.add_argument("--actor-id", help="whose records, with --memory-id")
@@ -520,7 +520,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             )
             step.add_argument("--poll-s", type=float, help="seconds between looks (default: 10; local: 0.1)")
         if name == "dump":
-            step.add_argument("--to", type=Path, metavar="FILE", help="default: DIR/store-records.json")
+            step.add_argument(
+                "--to", type=Path, default=Path("store-records.json"), metavar="FILE", help="default: %(default)s"
+            )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -552,7 +554,7 @@ def run(arguments: argparse.Namespace) -> int:
                 )
                 console.print(f"{total} records are there")
             elif step == "dump":
-                path = arguments.to or arguments.out / "store-records.json"
+                path = arguments.to
                 console.print(f"wrote {dump(store, file, path)} records to {path}")
             else:
                 drop(store, console)

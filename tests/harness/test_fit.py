@@ -57,9 +57,10 @@ def fit(tmp_path, monkeypatch, capsys):
     def call(decider, *arguments, spec=URL):
         monkeypatch.setattr(options, "open_decider", lambda _: decider)
         given = [str(one) for one in arguments]
-        status = cli.main(["fit", "--decider", spec, "--out", str(tmp_path / "out"), *given])
+        path = tmp_path / "fitted.json"
+        status = cli.main(["fit", "--decider", spec, "--out", str(tmp_path / "out"), "--to", str(path), *given])
         said = capsys.readouterr()
-        return status, said.out, said.err, tmp_path / "out" / "fitted.json"
+        return status, said.out, said.err, path
 
     return call
 
@@ -215,7 +216,18 @@ def test_heads_on_the_embedded_model(tmp_path, capsys):
     needed = ["What should I cook tonight?", "Book me the usual seat.", "Which film would I like?", "Where do I live?"]
     idle = ["What is 17 times 23?", "Thanks!", "Explain a bloom filter.", "How many feet are in a mile?"]
     data = write(tmp_path / "mine.json", items(needed, True) + items(idle, False)).path
-    arguments = ["fit", "--heads", "--stage", "gate", "--data", str(data), "--out", str(tmp_path)]
+    arguments = [
+        "fit",
+        "--heads",
+        "--stage",
+        "gate",
+        "--data",
+        str(data),
+        "--out",
+        str(tmp_path / "out"),
+        "--to",
+        str(tmp_path / "fitted.json"),
+    ]
 
     assert cli.main(arguments) == 0
     capsys.readouterr()

@@ -14,11 +14,12 @@ CONVERSATIONS = DATA / "conversations.json"
 
 
 @pytest.fixture
-def store(tmp_path, capsys):
-    """Run one step; returns its exit status, what it said and what it complained about."""
+def store(tmp_path, monkeypatch, capsys):
+    """Run one step in a folder of its own; returns its exit status, what it said and what it complained about."""
+    monkeypatch.chdir(tmp_path)
 
     def call(step, *arguments, where="--local"):
-        status = cli.main(["store", step, where, "--out", str(tmp_path), *map(str, arguments)])
+        status = cli.main(["store", step, where, *map(str, arguments)])
         said = capsys.readouterr()
         return status, said.out, said.err
 
