@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _agentcore():
     with serving_agentcore() as memory:
         yield memory
