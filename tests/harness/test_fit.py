@@ -106,6 +106,17 @@ def test_policy_and_decider_decide_by_the_file(fit, tmp_path):
         assert RecallPipeline(says(p), RecallPolicy.from_file(path)).gate(Turn("?"), ["/f/"]).outcome == outcome
 
 
+def test_across_folds_a_cut_does_not_know_what_it_is_measured_on(fit, tmp_path):
+    """One needed turn scores lowest of all: in sample the cut lies under it, without it the cut lies above."""
+    data = write(tmp_path / "gate.json", items(NEEDED, True) + items(IDLE, False)).path
+    odd = Scripted(lambda message, question: 0.1 if message == NEEDED[3] else answer(message, question))
+    _, _, _, path = fit(odd, "--data", data, "--min-recall", "1")
+    figures = read_fitted(path).stages["gate"].figures
+
+    assert figures.in_sample["recall"] == 1.0
+    assert figures.cross_validated["recall"] == 0.9
+
+
 @pytest.mark.parametrize("kind", ["platt", "isotonic"])
 def test_a_calibrator_is_in_the_file_and_pulls_the_answers_apart(fit, tmp_path, kind):
     _, said, _, path = fit(Scripted(answer), "--data", labels(tmp_path / "mine.json"), "--calibrate", kind)
