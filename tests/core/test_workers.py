@@ -176,7 +176,7 @@ def test_a_hanging_decider_does_not_starve_another(release):
     fine = RecallPipeline(resolve_decider(says(0.01)), RecallPolicy()).recall(Turn("Drink?"), [FACTS], lambda name: [])
 
     assert set(kinds) == {"timeout", "overloaded"}
-    assert len(threads_of("gated-memory-decide")) - before <= 8
+    assert len(threads_of("gated-memory-decide")) - before <= 8 + 1  # the other one needs a thread too
     assert fine.trace.gate.outcome == "closed"
     assert time.monotonic() - started < 1.5
 
@@ -198,5 +198,5 @@ def test_a_hanging_memory_does_not_starve_another(release):
     )
 
     assert set(kinds) == {"timeout", "overloaded"}
-    assert len(threads_of("gated-memory-search")) - before <= 16
+    assert len(threads_of("gated-memory-search")) - before <= 16 + 1
     assert [record.text for record in fine.records] == ["Tea."]
