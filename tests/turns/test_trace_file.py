@@ -172,6 +172,17 @@ def test_rotation_keeps_so_many_files_and_the_newest_lines(path):
     assert all(file.stat().st_size <= 100 for file in files)
 
 
+def test_a_file_that_another_process_has_just_rotated_is_not_rotated_again(path):
+    file = TraceFile(path, max_bytes=100)
+    file.write("x" * 90 + "\n")
+    with file._opened() as before:
+        TraceFile(path, max_bytes=100).write("y" * 90 + "\n")
+        assert file._rotate(before)
+
+    assert files_at(path) == [path, path.with_name("traces.jsonl.1")]
+    assert path.read_text().startswith("y")
+
+
 def test_reading_starts_with_the_oldest_rotated_file(bench, path):
     manager = bench.manager(decider=no, tracing={"trace_path": path, "trace_max_bytes": 2000})
     agent = bench.agent(manager)
