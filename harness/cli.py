@@ -62,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (HarnessError, ConfigurationError) as error:
         print(f"harness {name}: {error}", file=sys.stderr)
         return 2
+    except OSError as error:  # of files and folders; a decider's are counted where it is asked
+        print(f"harness {name}: {error}", file=sys.stderr)
+        return 2
     except RunFailed as error:
         print(f"harness {name}: {error}", file=sys.stderr)
         return 1

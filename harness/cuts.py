@@ -191,10 +191,13 @@ def correct(
         seed: Of the folds.
 
     Raises:
-        HarnessError: The probabilities fall where the labels rise, so no calibrator can help.
+        HarnessError: The labels are all of one kind; or the probabilities fall where the labels rise, so no calibrator
+            can help.
     """
     if how == "none":
         return None, judged
+    if judged.belongs.all() or not judged.belongs.any():
+        raise HarnessError("a cut needs labels of both kinds: something needed, and something that is not")
     splits = list(folds(judged, seed))
     if how == "heads":
         return _head(judged, inputs, width, splits)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -196,11 +197,15 @@ class _FilePersona(Item):
 
     @model_validator(mode="after")
     def _labels_name_records(self) -> _FilePersona:
+        _check_unique("record", (record.id for record in self.records))
+        _check_unique("query", (query.id for query in self.queries))
         known = {record.id for record in self.records}
         for query in self.queries:
             for name in query.labels:
                 if name not in known:
                     raise ValueError(f"query {query.id!r}: labels names the record {name!r}, which does not exist")
+        if self.queries and not self.records:
+            raise ValueError("records: there are none to ask the queries about")
         return self
 
 
@@ -217,13 +222,30 @@ class _FileValidator(Item):
     id: str
     query: Text
     previous: tuple[str, ...] = ()
-    records: tuple[_FileMark, ...]
+    records: tuple[_FileMark, ...] = Field(min_length=1)
 
 
 class _FileShape(Item):
-    pairs: tuple[ShapePair, ...]
-    queries: tuple[Text, ...]
+    pairs: tuple[ShapePair, ...] = Field(min_length=1)
+    queries: tuple[Text, ...] = Field(min_length=1)
     relevant_pairs_per_query: Mapping[str, tuple[int, ...]] = Field(default_factory=dict)
+    """Positions of pairs; one entry per query, in the order of the queries."""
+
+    @model_validator(mode="after")
+    def _positions_exist(self) -> _FileShape:
+        per_query = self.relevant_pairs_per_query
+        if per_query and len(per_query) != len(self.queries):
+            raise ValueError(
+                f"relevant_pairs_per_query has {len(per_query)} entries for {len(self.queries)} queries; "
+                "it needs one per query, in their order"
+            )
+        for name, positions in per_query.items():
+            for at in positions:
+                if not 0 <= at < len(self.pairs):
+                    raise ValueError(
+                        f"relevant_pairs_per_query {name!r} names the pair {at}; there are {len(self.pairs)}, from 0 on"
+                    )
+        return self
 
 
 class _PersonFile(Item):
@@ -240,6 +262,9 @@ class _PersonFile(Item):
 
     @model_validator(mode="after")
     def _names_exist(self) -> _PersonFile:
+        _check_unique("record", (record.id for record in self.records))
+        _check_unique("validator query", (query.id for query in self.validator))
+        _check_unique("gate20 item", (item.id for item in self.gate20))
         known = {record.id for record in self.records}
         named = [(f"validator query {q.id!r}", mark.id) for q in self.validator for mark in q.records]
         named += [(f"conversation turn {turn.turn}", name) for turn in self.conversation for name in turn.relevant]
@@ -254,6 +279,18 @@ class _PersonFile(Item):
 
 class _GateFile(Item):
     items: tuple[GateItem, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _ids_differ(self) -> _GateFile:
+        _check_unique("item", (item.id for item in self.items))
+        return self
+
+
+def _check_unique(kind: str, names: Iterable[str]) -> None:
+    """Refuse an id that two items have; an empty one is none."""
+    twice = [name for name, count in Counter(names).items() if name and count > 1]
+    if twice:
+        raise ValueError(f"{kind} {twice[0]!r}: more than one has this id")
 
 
 def shipped(name: str) -> Dataset:

@@ -48,7 +48,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replay", action="store_true", help="take every answer from the recordings; ask nobody")
     parser.add_argument("--runs", type=_positive, default=1, metavar="N", help="ask everything N times, show the drift")
     parser.add_argument("--allow-errors", action="store_true", help="go on with decider errors; tables are stamped")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: %(default)s)")
+    parser.add_argument("--seed", type=_seed, default=0, help="of the bootstrap (default: %(default)s)")
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
@@ -117,4 +117,10 @@ def refuse_errors(deciders: Sequence[RecordingDecider], *, allow: bool) -> None:
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")
     return int(text)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 import time
 from collections import Counter
@@ -254,16 +255,18 @@ class RecordingDecider:
 
     def _read(self) -> dict[str, Any]:
         header: dict[str, Any] | None = None
-        for number, text in enumerate(self._path.read_text(encoding="utf-8").splitlines(), 1):
+        for number, text in enumerate(self._path.read_bytes().splitlines(), 1):
             if not text.strip():
                 continue
             try:
-                line = json.loads(text)
+                line = json.loads(text, parse_constant=_refused)
                 if header is None:
-                    header = {"decider": line["decider"], "model": line["model"]} | line
+                    _check_header(line)
+                    header = line
                 else:
+                    _check_line(line)
                     self._add(line)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise HarnessError(
                     f"{self._path}, line {number}: not a line of a recording ({type(error).__name__}: {error}); "
                     "delete the file and record again"
@@ -277,6 +280,48 @@ class RecordingDecider:
         self._lines[(model, run, at, tuple(sorted(line["answers"])))] = line
         for key, answer in line["answers"].items():
             self._answers[(model, run, at, key)] = (line, answer)
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+def _check_header(line: Mapping[str, Any]) -> None:
+    for field in ("decider", "model"):
+        _check(isinstance(line[field], str), field, line[field])
+    deadline, thresholds = line.get("deadline_s"), line.get("thresholds")
+    _check(deadline is None or _is_number(deadline, 0, math.inf), "deadline_s", deadline)
+    _check(not thresholds or all(_is_number(one, 0, 1) for one in thresholds.values()), "thresholds", thresholds)
+    Thresholds(**(thresholds or {"gate": 0, "router": 0, "validator": 0}))
+
+
+def _check_line(line: Mapping[str, Any]) -> None:
+    for field in ("model", "state"):
+        _check(isinstance(line[field], str), field, line[field])
+    _check(type(line["run"]) is int, "run", line["run"])
+    _check(_is_number(line["ms"], 0, math.inf), "ms", line["ms"])
+    error = line.get("error")
+    _check(error is None or isinstance(error, str), "error", error)
+    for answer in line["answers"].values():
+        _check(_is_answer(answer, failed=bool(error)), "answer", answer)
+
+
+def _check(ok: bool, field: str, value: object) -> None:
+    if not ok:
+        raise ValueError(f"{field}: {value!r}")
+
+
+def _is_number(value: Any, low: float, high: float) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and low <= value <= high
+
+
+def _is_answer(value: Any, *, failed: bool) -> bool:
+    if not isinstance(value, Mapping):
+        return value is None if failed else _is_number(value, 0, 1)
+    if "choice" in value or "score" in value:
+        named = isinstance(value.get("choice"), str) or _is_number(value.get("score"), -math.inf, math.inf)
+        return named and isinstance(value.get("p"), Mapping) and all(_is_number(p, 0, 1) for p in value["p"].values())
+    return value.get("none") in _REASONS
 
 
 def state_hash(state: State) -> str:

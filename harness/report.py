@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import base64
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ from markupsafe import Markup
 from rich.console import Console
 
 from .errors import HarnessError
+from .files import write_text
 from .options import OUT
 from .results import ABOUT, COMMANDS
-from .tables import Result, merged, read
+from .tables import Result, merged, read, read_json
 
 PAGE = "report.html"
 _COLOURS = ("#1f6f8b", "#c7522a", "#7a7a7a", "#5b8e3e", "#8a4f9e", "#b8860b", "#2c3e50", "#d36ba6")
@@ -36,8 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the page."""
     page = arguments.page or arguments.out / PAGE
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(html(arguments.out), encoding="utf-8")
+    write_text(page, html(arguments.out))
     Console().print(f"wrote {page}")
     return 0
 
@@ -52,8 +51,10 @@ def html(folder: Path) -> str:
     if not results:
         raise HarnessError(f"{folder} holds no results; run a command, or python -m harness results, first")
     about = folder / "results.json"
-    provenance = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
-    made = {name: at for at, name in enumerate(provenance.get("results", ()))}
+    told = read_json(about) if about.exists() else {}
+    provenance = told if isinstance(told, dict) else {}
+    order, packages = provenance.get("results"), provenance.get("packages")
+    made = {str(name): at for at, name in enumerate(order if isinstance(order, list) else ())}
     results.sort(key=lambda result: made.get(result.file_name, len(made)))
     rank = {name: at for at, name in enumerate(COMMANDS)}
     known = sorted({r.command for r in results}, key=lambda name: (rank.get(name, len(rank)), name))
@@ -73,6 +74,7 @@ def html(folder: Path) -> str:
         deciders=list(dict.fromkeys((r.decider, r.model) for r in results)),
         timing=[(r.command, r.data, r.decider, r.timing) for r in results if "median_ms" in r.timing],
         provenance=provenance,
+        packages=packages if isinstance(packages, dict) else {},
         errors=sum(r.errors for r in results),
     )
 
@@ -317,7 +319,7 @@ href="#made">how it was made</a></nav>
 <h2>How it was made</h2>
 {% if provenance %}<p>{{ provenance.date }}, commit {{ provenance.commit or "unknown" }}{{ " with changes" if
 provenance.dirty }}, Python {{ provenance.python }} on {{ provenance.system }};
-{% for name, number in provenance.packages.items() %}{{ name }} {{ number }}{{ ", " if not loop.last }}{% endfor %}.</p>
+{% for name, number in packages.items() %}{{ name }} {{ number }}{{ ", " if not loop.last }}{% endfor %}.</p>
 {% endif %}
 {% if timing %}<h3>Decider latency, as recorded</h3>
 <div class="wide" tabindex="0" role="region" aria-label="Decider latency"><table>

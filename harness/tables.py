@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich.console import Console
 from rich.table import Table as RichTable
+
+from .errors import HarnessError
 
 NOTHING = "–"
 """A figure that cannot be had."""
@@ -84,13 +86,34 @@ def save(results: Iterable[Result], folder: Path) -> None:
 
 
 def read(folder: Path) -> list[Result]:
-    """Read the results of a folder, in the order of their file names; other JSON files are passed over."""
+    """Read the results of a folder, in the order of their file names; other JSON files are passed over.
+
+    Raises:
+        HarnessError: A file is not JSON, or a result with a wrong field; names file and field.
+    """
     found = []
     for path in sorted(folder.glob("*.json")):
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path)
         if isinstance(value, dict) and {"command", "decider", "tables"} <= set(value):
-            found.append(Result.model_validate(value))
+            try:
+                found.append(Result.model_validate(value))
+            except ValidationError as error:
+                problem = error.errors()[0]
+                place = ".".join(map(str, problem["loc"]))
+                raise HarnessError(f"{path}: {place}: {problem['msg']}; measure again") from error
     return found
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of a results folder.
+
+    Raises:
+        HarnessError: It cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise HarnessError(f"{path}: not JSON that can be read: {error}; delete it, or measure again") from error
 
 
 def merged(results: Sequence[Result]) -> list[Table]:

@@ -316,6 +316,9 @@ def test_heads_for_another_embedded_model_are_not_used_and_that_is_said(written)
         ({"gate": {"head": head("gate", inputs=["turn"])}}, {"model": None}, "stages.gate.head.inputs"),
         ({"gate": {"head": head("gate")}}, {"decider": "auto"}, "heads are for 'embedded' alone"),
         ({}, {"decider": "fitted:other.json"}, "cannot ask another fitted one"),
+        ({}, {"decider": " Fitted :other.json"}, "cannot ask another fitted one"),
+        ({"validator": {"question": {"id": "x", "instructions": "Is it {so}?"}}}, {}, "stages.validator.question"),
+        ({"router": {"question": {"id": "x", "instructions": "Worth a search?"}}}, {}, "stages.router.question"),
         ({}, {"decider": "embeded"}, "decider: decider 'embeded' is unknown; did you mean 'embedded'"),
         ({}, {"stages": {}}, "stages"),
         ({}, {"stages": {"gates": {}}}, "stages.gates"),
@@ -331,6 +334,14 @@ def test_a_bad_file_is_refused_at_construction_naming_file_and_field(written, st
 
     assert str(path) in str(caught.value)
     assert where in str(caught.value)
+
+
+@pytest.mark.parametrize("stage", ["validator", "router"])
+def test_a_policy_takes_no_file_whose_question_leaves_out_the_text_asked_about(written, stage):
+    path = written({stage: {"question": {"id": "x", "instructions": "Does it {belong}?"}}})
+
+    with pytest.raises(ConfigurationError, match=rf"fitted\.json.*stages\.{stage}\.question.*subject"):
+        RecallPolicy.from_file(path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"format": 1e999}', "NaN", "[" * 100_000, '{"date": NaN}'])

@@ -341,3 +341,31 @@ def test_cosine_and_stock_answer_without_reading(tmp_path):
     assert "every wording" in cells(gate.evaluate(data, cosine, FAST), "gate-separation-persona", "cosine")
     rows = cells(gate.evaluate(data, stock, FAST), "gate-decisions-persona", "stock")
     assert rows["gate/criteria/1"]["recall / closed at the shipped cut"] == "100 % / 0 % (0.5)"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("gate", "--decider", "stock", "--out"), ("fit", "--out"), ("report", "--out"), ("fit", "--to")],
+    ids=" ".join,
+)
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path, capsys, monkeypatch, arguments):
+    decider = Scripted(lambda message, question: 0.9 if "usual" in message else 0.1)
+    monkeypatch.setattr(options, "open_decider", lambda spec: decider)
+    data = gate_file(tmp_path / "mine.json", NEEDED | IDLE).path
+    file = tmp_path / "file"
+    file.write_text("")
+    place = tmp_path if arguments[-1] == "--to" else file
+    out = () if "--out" in arguments else ("--out", str(tmp_path / "out"))
+    more = () if arguments[0] == "report" else ("--data", str(data), *out)
+
+    assert cli.main([*arguments, str(place), *more]) == 2
+    assert capsys.readouterr().err.startswith(f"harness {arguments[0]}: ")
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "x"])
+def test_a_seed_that_is_none_is_refused(capsys, seed):
+    with pytest.raises(SystemExit) as left:
+        cli.main(["gate", "--seed", seed])
+
+    assert left.value.code == 2
+    assert "argument --seed: must be a whole number" in capsys.readouterr().err

@@ -249,3 +249,10 @@ def test_heads_on_the_embedded_model(tmp_path, capsys):
     assert ours[0] > fitted.stages["gate"].threshold > 0.0
     assert ours[0] > ours[1]
     assert fitted.model == EmbeddedDecider().model_id
+
+
+def test_heads_for_labels_of_one_kind_are_not_fitted_and_that_is_said(tmp_path, capsys):
+    data = write(tmp_path / "mine.json", items(NEEDED[:3], True)).path
+
+    assert cli.main(["fit", "--heads", "--data", str(data), "--out", str(tmp_path / "out")]) == 2
+    assert "gate: not fitted: a cut needs labels of both kinds" in capsys.readouterr().err

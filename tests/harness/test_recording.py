@@ -155,3 +155,41 @@ def test_threads_may_share_it(tmp_path):
 
     for at in range(24):
         assert again.decide({"message": "x" * (at + 1), "previous": []}, QUESTIONS)["a"] == Noul((at + 1) / 100)
+
+
+@pytest.mark.parametrize(
+    ("at", "change"),
+    [
+        pytest.param(0, {"model": None}, id="model"),
+        pytest.param(0, {"thresholds": {"x": 1}}, id="another threshold"),
+        pytest.param(0, {"thresholds": {"gate": 7, "router": 0.1, "validator": 0.1}}, id="threshold of 7"),
+        pytest.param(0, {"deadline_s": "x"}, id="deadline"),
+        pytest.param(1, {"ms": None}, id="no latency"),
+        pytest.param(1, {"ms": -5}, id="latency below 0"),
+        pytest.param(1, {"run": "0"}, id="run"),
+        pytest.param(1, {"error": 3}, id="error"),
+        pytest.param(1, {"answers": {"a": 2.0}}, id="probability of 2"),
+        pytest.param(1, {"answers": {"a": float("nan")}}, id="NaN"),
+        pytest.param(1, {"answers": {"a": None}}, id="no answer and no error"),
+        pytest.param(1, {"answers": {"a": {"choice": "x"}}}, id="choice without probabilities"),
+        pytest.param(1, {"answers": {"a": {"none": "bored"}}}, id="unknown reason"),
+    ],
+)
+def test_a_recording_with_a_wrong_field_is_refused_by_file_and_line(tmp_path, at, change):
+    with recorded(Scripted(lambda message, question: 0.5), tmp_path) as live:
+        live.decide(STATE, QUESTIONS)
+    path = tmp_path / "scripted.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[at] |= change
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    with pytest.raises(HarnessError, match=rf"scripted\.jsonl, line {at + 1}: not a line of a recording"):
+        replayed(path)
+
+
+def test_a_recording_that_is_not_text_is_refused(tmp_path):
+    path = tmp_path / "scripted.jsonl"
+    path.write_bytes(b"\xff\xfe")
+
+    with pytest.raises(HarnessError, match=r"scripted\.jsonl, line 1"):
+        replayed(path)

@@ -113,3 +113,33 @@ def test_a_phone_shows_it_without_scrolling_sideways_and_draws_every_plot(tmp_pa
     assert width == 390
     assert content <= width
     assert (images, broken) == (4, 0)
+
+
+@pytest.mark.parametrize("name", ["gate-persona-embedded.json", "results.json"])
+@pytest.mark.parametrize("raw", [b"", b"\xff\xfe", b"[" * 100_000], ids=["empty", "not text", "deep"])
+def test_a_file_that_is_not_json_is_named(tmp_path, capsys, name, raw):
+    save([result()], tmp_path)
+    (tmp_path / name).write_bytes(raw)
+
+    assert cli.main(["report", "--out", str(tmp_path)]) == 2
+    assert f"{name}: not JSON" in capsys.readouterr().err
+
+
+def test_a_result_with_a_wrong_field_is_named(tmp_path, capsys):
+    save([result()], tmp_path)
+    (tmp_path / "other.json").write_text('{"command": "gate", "decider": null, "tables": []}')
+
+    assert cli.main(["report", "--out", str(tmp_path)]) == 2
+    assert re.search(r"other\.json: \w+: ", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("told", ["[]", "3", '{"results": 3, "packages": [1]}', "{}"])
+def test_a_page_is_written_without_the_account_of_how_it_was_made(tmp_path, told):
+    (tmp_path / "results.json").write_text(told)
+
+    assert "95 % [90, 100]" in page_of(tmp_path, result())
+
+
+def test_a_folder_without_results_is_not_made(tmp_path):
+    assert cli.main(["report", "--out", str(tmp_path / "absent")]) == 2
+    assert not (tmp_path / "absent").exists()

@@ -265,3 +265,17 @@ def test_no_path_writes_nothing(bench, tmp_path, monkeypatch):
     bench.agent(bench.manager(decider=yes, stats=RecallStats()))("What do I drink?")
 
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_named_pipe_that_nobody_reads_holds_up_no_turn(bench, path):
+    os.mkfifo(path)
+    manager = traced(bench, path, decider=yes)
+    turn = threading.Thread(target=bench.agent(manager), args=("What do I drink?",), daemon=True)
+    turn.start()
+    turn.join(10)
+    held_up = turn.is_alive()
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))  # lets go of a turn that is held up
+
+    assert not held_up
+    assert manager.stats.as_dict()["trace_errors"] == 1

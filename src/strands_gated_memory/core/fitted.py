@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ..errors import ConfigurationError
 from .questions import About
 from .settings import Probability
-from .wordings import Wording
+from .wordings import Wording, as_wording
 
 Stage = Literal["gate", "router", "validator"]
 """What a threshold is of: `RecallPolicy`'s stages that decide."""
@@ -213,8 +213,14 @@ class Fitted(_Part):
     select: FittedSelect = Field(default_factory=FittedSelect)
 
     @model_validator(mode="after")
+    def _asks_about_the_text(self) -> Fitted:
+        for name, stage in self.stages.items():
+            as_wording(stage.question.wording(), f"stages.{name}.question", subject=name != "gate")
+        return self
+
+    @model_validator(mode="after")
     def _asks_another_decider(self) -> Fitted:
-        if self.decider.partition(":")[0] == "fitted":
+        if self.decider.strip().partition(":")[0].strip().lower() == "fitted":
             raise ValueError(f"decider is {self.decider!r}: a fitted decider cannot ask another fitted one")
         if self.decider != "embedded" and any(stage.head for stage in self.stages.values()):
             raise ValueError(f"decider is {self.decider!r}: heads are for 'embedded' alone")

@@ -272,7 +272,9 @@ class TraceFile:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        # Without O_NONBLOCK a named pipe that nobody reads would hold up the turn.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(self.path, flags, 0o600)
         try:
             yield descriptor
         finally:
