@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
@@ -30,7 +31,9 @@ def measure(arguments: argparse.Namespace, default: Sequence[str], evaluate: Eva
         HarnessError: No data set has anything to measure.
         RunFailed: A decider failed and errors are not allowed.
     """
-    console, settings = Console(), settings_of(arguments)
+    # A file or a pipe has no width: tables keep their words whole there.
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    settings = settings_of(arguments)
     datasets = datasets_of(arguments, default)
     deciders = deciders_of(arguments)
     results: list[Result] = []
