@@ -291,7 +291,8 @@ def _check_header(line: Mapping[str, Any]) -> None:
         _check(isinstance(line[field], str), field, line[field])
     deadline, thresholds = line.get("deadline_s"), line.get("thresholds")
     _check(deadline is None or _is_number(deadline, 0, math.inf), "deadline_s", deadline)
-    _check(not thresholds or all(_is_number(one, 0, 1) for one in thresholds.values()), "thresholds", thresholds)
+    known = [one for one in (thresholds or {}).values() if one is not None]
+    _check(all(_is_number(one, 0, 1) for one in known), "thresholds", thresholds)
     Thresholds(**(thresholds or {"gate": 0, "router": 0, "validator": 0}))
 
 
