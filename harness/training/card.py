@@ -3,8 +3,8 @@
     python -m harness.training.card            # writes docs/model-card.md
     python -m harness.training.card --check    # fails when the page is not what this model and corpus give
 
-No figure on the page is typed by hand. `comparison.json` beside this file holds the development-split figures of
-the alternatives that were trained, as their runs printed them.
+Figures are computed here from the shipped files and the corpus, but for the alternatives and the learning curve: they
+were noted from single training runs into `comparison.json`.
 """
 
 from __future__ import annotations
