@@ -2,9 +2,12 @@
 
 `python -m harness.benchmarks.load [--sessions N] [--turns N] [--faults SHARE]`
 
-1. Own time: the seconds inside `retrieve_customer_context`, the stock manager's and ours turn about in one thread,
-   over fakes that answer at once: the same records, and a decision model that opens the gate and keeps everything.
-   The row "no decider" shows what of it is rendering, duplicates and block, and what is asking.
+1. Own time: what recall adds to a turn, the stock manager's and ours turn about in one thread, over fakes that
+   answer at once: the model, the memory with the same records, and a decision model that opens the gate and keeps
+   everything. It is the time of a turn less that of the same turn of the stock manager without `retrieval_config`,
+   so it holds all that either way of recalling costs: searching and deciding in the hook, placing the block, and
+   carrying along what stays in the conversation. The seconds inside the hook are printed beside it. The row "no
+   decider" shows what of ours is searching, rendering, duplicates and block, and what is asking.
 2. Load: N sessions of N turns in one process, a user each, with faults in the decision model and in the searches
    drawn from a seed. Every turn's block is compared, record by record, with what that turn's faults leave.
 
@@ -187,7 +190,13 @@ class LastBlock(Model):
     """A model that says "Fine." and keeps the block of its last call only."""
 
     def __init__(self) -> None:
-        self.block: str | None = None
+        self._messages: Any = ()
+
+    @property
+    def block(self) -> str | None:
+        """The block of the last call, looked for when it is asked for: a turn's time is not the fake's."""
+        shown = blocks_shown(self._messages)
+        return shown[-1] if shown else None
 
     def update_config(self, **model_config: Any) -> None:
         """Accept and ignore configuration."""
@@ -198,8 +207,7 @@ class LastBlock(Model):
 
     async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterable[Any]:
         """Stream one reply."""
-        shown = blocks_shown(messages)
-        self.block = shown[-1] if shown else None
+        self._messages = messages
         yield {"messageStart": {"role": "assistant"}}
         yield {"contentBlockDelta": {"delta": {"text": "Fine."}}}
         yield {"contentBlockStop": {}}
@@ -233,9 +241,9 @@ class Session:
         self.actor = actor
         self.manager = manager
         self.agent = agent_with(manager)
-        self.own: list[float] = []
+        self.hook: list[float] = []
         self.whole: list[float] = []
-        recall, spent = manager.retrieve_customer_context, self.own
+        recall, spent = manager.retrieve_customer_context, self.hook
 
         def timed(event: Any) -> None:
             if event.message["role"] != "user":
@@ -261,37 +269,51 @@ def compare(sessions: int, turns: int) -> bool:
     """Print own time beside the stock manager's; tell whether the median ratio is at most 1."""
     service: Any = FakeService(Faults(0.0))
     policy = RecallPolicy(stats_log="off", select={"max_records": None, "max_context_tokens": None})
+
+    def ours(config: AgentCoreMemoryConfig, decider: Any) -> Any:
+        return GatedMemorySessionManager(config, boto_session=service, decider=decider, policy=policy)
+
     makers: dict[str, Callable[[AgentCoreMemoryConfig], Any]] = {
+        "no recall": lambda config: AgentCoreMemorySessionManager(
+            config.model_copy(update={"retrieval_config": None}), boto_session=service
+        ),
         "stock": lambda config: AgentCoreMemorySessionManager(config, boto_session=service),
-        "no decider": lambda config: GatedMemorySessionManager(
-            config, boto_session=service, decider=None, policy=policy
-        ),
-        "gated": lambda config: GatedMemorySessionManager(
-            config, boto_session=service, decider=always_yes, policy=policy
-        ),
+        "no decider": lambda config: ours(config, None),
+        "gated": lambda config: ours(config, always_yes),
     }
     talks: dict[str, list[Session]] = {name: [] for name in makers}
     for number in range(sessions):
         actor = f"user{number}"
-        group = [Session(actor, make(config_of(actor))) for make in makers.values()]
+        group = {name: Session(actor, make(config_of(actor))) for name, make in makers.items()}
         for turn in range(turns):
-            first = turn % len(group)  # each goes first as often as the others
-            lines = [sorted(talk.turn(turn)) for talk in (*group[first:], *group[:first])]
-            if any(one != lines[0] for one in lines) or len(lines[0]) != RECORDS * len(NAMESPACES):
+            order = list(group)
+            first = turn % len(order)  # each goes first as often as the others
+            lines = {name: sorted(group[name].turn(turn)) for name in (*order[first:], *order[:first])}
+            shown = [lines[name] for name in ("stock", "no decider", "gated")]
+            if any(one != shown[0] for one in shown) or len(shown[0]) != RECORDS * len(NAMESPACES):
                 print(f"FAILED: they show different records on turn {turn} of {actor}")
                 return False
-        for name, talk in zip(makers, group, strict=True):
+        for name, talk in group.items():
             talks[name].append(talk)
     print(f"own time, {sessions} sessions x {turns} turns each, {RECORDS * len(NAMESPACES)} records a turn, one thread")
-    print(f"{'':<12}{'own p50 ms':>12}{'own p99 ms':>12}{'turn p50 ms':>13}{'turns/s':>10}{'ratio':>8}")
+    print(
+        f"{'ms':<12}{'own p50':>9}{'own p99':>9}{'hook p50':>10}"
+        f"{'turn p50':>10}{'turn p99':>10}{'turns/s':>9}{'ratio':>7}"
+    )
+    bare = [seconds for talk in talks["no recall"] for seconds in talk.whole]
     medians: dict[str, float] = {}
     for name, side in talks.items():
-        own = [1000 * s for talk in side for s in talk.own]
-        whole = [1000 * s for talk in side for s in talk.whole]
+        whole = [1000 * seconds for talk in side for seconds in talk.whole]
+        row = f"{statistics.median(whole):>10.2f}{_p99(whole):>10.2f}{1000 * len(whole) / sum(whole):>9.0f}"
+        if name == "no recall":
+            print(f"{name:<12}{'-':>9}{'-':>9}{'-':>10}{row}")
+            continue
+        own = [turn - 1000 * without for turn, without in zip(whole, bare, strict=True)]
         medians[name] = statistics.median(own)
-        shown = f"{medians[name]:>12.3f}{_p99(own):>12.3f}{statistics.median(whole):>13.3f}"
-        print(f"{name:<12}{shown}{1000 * len(whole) / sum(whole):>10.0f}{medians[name] / medians['stock']:>8.2f}")
-    print("goal: the ratio of the medians of gated and stock at most 1.00")
+        hook = statistics.median(1000 * seconds for talk in side for seconds in talk.hook)
+        ratio = medians[name] / medians["stock"]
+        print(f"{name:<12}{medians[name]:>9.3f}{_p99(own):>9.3f}{hook:>10.3f}{row}{ratio:>7.2f}")
+    print("goal: the ratio of the medians of own time, gated to stock, at most 1.00")
     return medians["gated"] <= medians["stock"]
 
 
@@ -384,7 +406,7 @@ def _wanted(faults: Faults, actor: str, turn: int) -> list[str]:
 
 
 def _report(watch: Watch, stats: RecallStats, talks: list[Session], seconds: float, share: float) -> bool:
-    own = [1000 * s for talk in talks for s in talk.own]
+    hook = [1000 * s for talk in talks for s in talk.hook]
     turns = sum(len(talk.whole) for talk in talks) - len(talks)
     first, last = watch.growth()
     # A thread per driver and the pools; asyncio runs a sync agent's loop in one more per turn under way.
@@ -393,7 +415,7 @@ def _report(watch: Watch, stats: RecallStats, talks: list[Session], seconds: flo
     found = {name: count for name, count in watch.problems.items() if count}
     print(f"\nload, {len(talks)} sessions, {turns} turns, {DRIVERS} at a time, faults in {share:.0%} of each stage")
     print(f"turns/s                    {turns / seconds:.0f}")
-    print(f"own time p50 / p99 ms      {statistics.median(own):.2f} / {_p99(own):.2f}")
+    print(f"hook p50 / p99 ms          {statistics.median(hook):.2f} / {_p99(hook):.2f}")
     print(f"threads at most            {watch.threads} (bound {bound})")
     print(f"memory, first / last tenth {first:.1f} / {last:.1f} MB ({last / first - 1:+.1%}, at most {FLAT:+.0%})")
     print(f"decider errors             {counts['decider_errors']} {counts['decider_errors_by_kind']}")

@@ -9,17 +9,17 @@ queue behind one that hangs, and because here whoever waits reports the outcome,
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from typing import Any, Literal
 
 from pydantic import Field
 
+from .assigned import Assigned
 from .settings import Count, Seconds, Settings
 
 BreakerState = Literal["closed", "open", "half_open"]
@@ -95,14 +95,9 @@ class CircuitBreaker:
 _SETTINGS: ContextVar[BreakerSettings | None] = ContextVar("strands_gated_memory_breaker", default=None)
 
 
-@contextlib.contextmanager
-def governed_by(settings: BreakerSettings) -> Iterator[None]:
-    """Let deciders that ask others, inside, use these settings for them."""
-    token = _SETTINGS.set(settings)
-    try:
-        yield
-    finally:
-        _SETTINGS.reset(token)
+def governed_by(settings: BreakerSettings) -> Assigned[BreakerSettings | None]:
+    """Let deciders that ask others, inside a `with`, use these settings for them."""
+    return Assigned(_SETTINGS, settings)
 
 
 def settings_in_force() -> BreakerSettings:

@@ -6,22 +6,17 @@ so long, leaves its limit in a context variable; deciders that talk to a network
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
 from contextvars import ContextVar
+
+from .assigned import Assigned
 
 _UNTIL: ContextVar[float | None] = ContextVar("strands_gated_memory_until", default=None)
 
 
-@contextlib.contextmanager
-def limited_to(seconds: float) -> Iterator[None]:
-    """Let every decision made inside end within so many seconds, or sooner if a limit holds already."""
-    token = _UNTIL.set(until(seconds))
-    try:
-        yield
-    finally:
-        _UNTIL.reset(token)
+def limited_to(seconds: float) -> Assigned[float | None]:
+    """Let every decision made inside a `with` end within so many seconds, or sooner if a limit holds already."""
+    return Assigned(_UNTIL, until(seconds))
 
 
 def until(seconds: float) -> float:

@@ -9,13 +9,11 @@ into a turn unless the policy's `on_failure` says so, and every failure is writt
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -46,7 +44,7 @@ from .render.characters import inert
 from .settings import MOST_SECONDS
 from .types import DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Stage, Turn, TurnTrace
 from .wordings import RECORD_INSTRUCTIONS
-from .workers import DECISIONS, SEARCHES, PoolFull, WorkerPool
+from .workers import DECISIONS, SEARCHES, Call, PoolFull, WorkerPool
 
 Search = Callable[[str], Iterable[Record]]
 """Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself."""
@@ -93,6 +91,8 @@ class _Judged:
     """Judgements, the request that gave them, and the cuts in force."""
 
     judgements: list[Judgement]
+    kept: list[select_stage.Candidate]
+    """In the order in which they are injected."""
     call: DeciderCall | None
     thresholds: q.Thresholds
 
@@ -141,6 +141,13 @@ class RecallPipeline:
         self.policy = policy or RecallPolicy()
         self._context_tag = context_tag
         self._strategies = dict(strategies or {})
+        self._policy_thresholds = {
+            "gate": self.policy.gate.threshold,
+            "router": self.policy.router.threshold,
+            "validator": self.policy.validator.threshold,
+            "relative": self.policy.select.relative,
+        }
+        self._set_thresholds = _set_thresholds(self.policy)
         self._pinned = _PinnedCache(self.policy.router.pinned_ttl_s)
         self._breaker = breakers.breaker_of(
             ("decider", decider if decider_key is None else decider_key), f"decider:{_short_name(decider, decider_key)}"
@@ -180,7 +187,7 @@ class RecallPipeline:
             RecallFailed: A record has no valid answer, and the policy's `on_failure` is "raise".
         """
         clock = _Clock(_deadline(self.decider, self.policy))
-        judged = self._judge(turn, records, [self._render(record, clock) for record in records], clock)
+        judged = self._judge(turn, records, self._render(records, clock), clock)
         self._raise_if_asked((judged.call,))
         return judged.judgements
 
@@ -204,12 +211,12 @@ class RecallPipeline:
         gate = decided.decision
         pinned = tuple(name for name in namespaces if name in self.policy.router.pinned)
         found = self._search(turn, namespaces, (*pinned, *gate.selected), search, clock)
-        rendered = [self._render(record, clock) for record in found.records]
+        rendered = self._render(found.records, clock)
         repeated = same_facts.duplicates(found.records, rendered) if self.policy.select.dedupe else set()
         unique = [at for at in range(len(rendered)) if at not in repeated]
         duplicates = [Dropped(found.records[at], "duplicate") for at in sorted(repeated)]
         judged = self._judge(turn, [found.records[at] for at in unique], [rendered[at] for at in unique], clock)
-        records, block = self._inject(judged.judgements)
+        block = block_stage.block_of([candidate.line for candidate in judged.kept], self._context_tag)
         left_out = tuple(Dropped(j.record, j.reason) for j in judged.judgements if not j.keep)
         trace = TurnTrace(
             gate=gate,
@@ -230,6 +237,7 @@ class RecallPipeline:
             questions=self._questions,
             breakers=self._breaker_states(namespaces),
         )
+        records = tuple(candidate.record for candidate in judged.kept)
         recall = Recall(records, block, (*found.dropped, *duplicates, *left_out), trace)
         self._raise_if_asked((decided.call, *found.lookups, judged.call), recall)
         return recall
@@ -314,12 +322,12 @@ class RecallPipeline:
         lookups: list[Lookup] = []
         for one in running:
             error = one.error
-            if one.future is not None:
-                error = _wait_for(one.future, max(0.0, until - time.monotonic()), RetrievalTimeout)
+            if one.call is not None:
+                error = _wait_for(one.call, max(0.0, until - time.monotonic()), RetrievalTimeout)
             if one.ticket is not None:
                 self._search_breaker(one.namespace).report(one.ticket, error is None, self.policy.breaker)
             found, left_out = one.collector.close()
-            if one.future and one.pinned and error is None:
+            if one.call is not None and one.pinned and error is None:
                 self._pinned.put(one.namespace, found)
             records += sorted(found, key=_search_order)
             dropped += left_out
@@ -329,9 +337,9 @@ class RecallPipeline:
                     seconds=one.collector.seconds(),
                     records=len(found) + len(left_out),
                     error=error_kind(error) if error is not None else None,
-                    cause=_cause(error, (turn.text,)),
+                    cause=None if error is None else _cause(error, (turn.text,)),
                     pinned=one.pinned,
-                    cached=one.future is None and error is None,
+                    cached=one.call is None and error is None,
                     started_s=one.started_s,
                 )
             )
@@ -349,7 +357,7 @@ class RecallPipeline:
             one.ticket = ticket
             lane = self if self._target is None else self._target
             work = _collecting(search, namespace, one.collector)
-            one.future = _submit(SEARCHES, work, lane, RetrievalOverloaded)
+            one.call = _submit(SEARCHES, work, lane, RetrievalOverloaded)
             return one
         one.collector.ended()
         return one
@@ -362,50 +370,41 @@ class RecallPipeline:
         call: DeciderCall | None = None
         thresholds = self._thresholds({})
         answers: Mapping[str, q.Answer] = {}
+        validator = self.policy.validator
         if self.decider is not None and present:
-            ids = {at: f"record_{at}" for at in present}
-            wording = self.policy.validator.question
-            questions = {ids[at]: wording.question(rendered[at]) for at in present}
-            if self.policy.validator.drop_instructions and getattr(self.decider, "answers_custom", True):
+            questions = {_asks_about(at): validator.question.question(rendered[at]) for at in present}
+            if validator.drop_instructions and getattr(self.decider, "answers_custom", True):
                 questions.update({_asks_instructs(at): RECORD_INSTRUCTIONS.question(rendered[at]) for at in present})
             answers, call, thresholds = self._ask("validator", turn, questions, clock.left(), clock)
-            probabilities = {at: q.probability_of(wording.read(answers[ids[at]])) for at in present}
-        reasons: dict[int, str | None] = {
-            at: "instructions"
-            for at in present
-            if self._instructs(records[at], rendered[at], answers.get(_asks_instructs(at)))
-        }
-        present = [at for at in present if at not in reasons]
+            read = validator.question.read
+            probabilities = {at: q.probability_of(read(answers[_asks_about(at)])) for at in present}
+        reasons: dict[int, str | None] = dict.fromkeys(range(len(records)), "empty")
+        if validator.drop_instructions:
+            hostile = {
+                at for at in present if self._instructs(records[at], rendered[at], answers.get(_asks_instructs(at)))
+            }
+            reasons.update(dict.fromkeys(hostile, "instructions"))
+            present = [at for at in present if at not in hostile]
+        dated = self.policy.inject.show_dates
         candidates = [
             select_stage.Candidate(
-                records[at],
-                block_stage.line_of(rendered[at], records[at], self.policy.inject.show_dates),
-                probabilities[at],
+                records[at], block_stage.line_of(rendered[at], records[at], dated), probabilities[at]
             )
             for at in present
         ]
-        reasons.update(
-            zip(
-                present,
-                select_stage.select(
-                    candidates,
-                    self.policy.select,
-                    thresholds,
-                    block_stage.overhead(self._context_tag),
-                ),
-                strict=True,
-            )
+        order = select_stage.injection_order(candidates)
+        left_out = select_stage.select(
+            candidates, self.policy.select, thresholds, block_stage.overhead(self._context_tag), order
         )
+        reasons.update(zip(present, left_out, strict=True))
         judgements = [
-            self._judgement(record, rendered[at], probabilities.get(at), reasons.get(at, "empty"))
+            self._judgement(record, rendered[at], probabilities.get(at), reasons[at])
             for at, record in enumerate(records)
         ]
-        return _Judged(judgements, call, thresholds)
+        return _Judged(judgements, [candidates[at] for at in order if left_out[at] is None], call, thresholds)
 
     def _instructs(self, record: Record, rendered: str, answer: q.Answer | None) -> bool:
         """Tell whether a record is to be dropped because it tries to instruct the assistant."""
-        if not self.policy.validator.drop_instructions:
-            return False
         if answer is None or (isinstance(answer, q.NoAnswer) and answer.reason == "abstained"):
             text = record.text[:_LONGEST_TEXT]
             return instructs(rendered) or (text != rendered and instructs(text))
@@ -418,28 +417,13 @@ class RecallPipeline:
         kept = "ungated" if self.decider is None else "not_judged" if probability is None else "relevant"
         return Judgement(record, probability, True, kept, rendered)
 
-    def _render(self, record: Record, clock: _Clock) -> str:
-        if not isinstance(record.text, str):
-            return ""
-        text = record.text[:_LONGEST_TEXT]
-        if self.policy.render.mode == "prose" and clock.left() <= 0.0:
-            return inert(text)  # the shape of a record is not worth being late for
-        # A record stays one line, or it could add lines that look like other records.
-        return render_record(text) if self.policy.render.mode == "prose" else " ".join(text.splitlines()).strip()
-
-    # Inject
-
-    def _inject(self, judgements: Sequence[Judgement]) -> tuple[tuple[Record, ...], str | None]:
-        kept = [
-            select_stage.Candidate(
-                j.record, block_stage.line_of(j.rendered, j.record, self.policy.inject.show_dates), j.probability
-            )
-            for j in judgements
-            if j.keep
-        ]
-        ordered = [kept[at] for at in select_stage.injection_order(kept)]
-        block = block_stage.block_of([candidate.line for candidate in ordered], self._context_tag)
-        return tuple(candidate.record for candidate in ordered), block
+    def _render(self, records: Sequence[Record], clock: _Clock) -> list[str]:
+        texts = [record.text[:_LONGEST_TEXT] if isinstance(record.text, str) else "" for record in records]
+        if self.policy.render.mode == "raw":
+            # A record stays one line, or it could add lines that look like other records.
+            return [" ".join(text.splitlines()).strip() for text in texts]
+        # The shape of a record is not worth being late for.
+        return [render_record(text) if clock.left() > 0.0 else inert(text) for text in texts]
 
     # Asking
 
@@ -464,13 +448,11 @@ class RecallPipeline:
             passed_over=reply.passed_over,
             truncated=reply.truncated,
             untuned=tuple(
-                why
-                for name, why in reply.untuned.items()
-                if name != "router" and name not in _set_thresholds(self.policy)
+                why for name, why in reply.untuned.items() if name != "router" and name not in self._set_thresholds
             ),
             error=error_kind(error) if error is not None else None,
             no_answers={} if error is not None else q.unanswered(answers),
-            cause=_cause(error, (turn.text, *turn.previous, *(one.subject or "" for one in questions.values()))),
+            cause=None if error is None else _cause(error, (turn.text, *turn.previous, *_subjects(questions))),
         )
         return answers, call, self._thresholds(reply.thresholds)
 
@@ -487,11 +469,11 @@ class RecallPipeline:
             return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({_again(self.policy)})")
         with budget.limited_to(budget_s), breakers.governed_by(settings):
             # The reply is read over there: it may be as slow or as hostile as the call.
-            future = _submit(
+            call = _submit(
                 DECISIONS, lambda: q.asked(decider, q.state_of(turn), questions), self._breaker, DeciderOverloaded
             )
-        error = _wait_for(future, budget_s, DeciderTimeout)
-        reply = future.result() if error is None else nothing
+        error = _wait_for(call, budget_s, DeciderTimeout)
+        reply = nothing if error is not None or isinstance(call, StageError) else call.result()
         self._breaker.report(ticket, error is None and q.is_usable(reply), settings)
         return reply, error
 
@@ -502,24 +484,17 @@ class RecallPipeline:
 
     def _thresholds(self, measured: Mapping[str, float]) -> q.Thresholds:
         """Return the thresholds in force: the policy's where set, else those of the model that answered."""
-        policy = self.policy
-        ours = {
-            "gate": policy.gate.threshold,
-            "router": policy.router.threshold,
-            "validator": policy.validator.threshold,
-            "relative": policy.select.relative,
-        }
+        ours = self._policy_thresholds
         own = getattr(self.decider, "thresholds", None)
-        shipped = dataclasses.asdict(own) if isinstance(own, q.Thresholds) else {}
-        known = ours | {name: value for name, value in {**shipped, **measured}.items() if value is not None}
-        return q.Thresholds(**known | {name: ours[name] for name in _set_thresholds(policy)})
+        shipped = {name: getattr(own, name) for name in ours} if isinstance(own, q.Thresholds) else {}
+        known = {name: value for name, value in {**shipped, **measured}.items() if value is not None}
+        return q.Thresholds(**ours | known | {name: ours[name] for name in self._set_thresholds})
 
 
 class _Collector:
-    """What a search has found so far; closed when its time is up, so that late records touch nothing."""
+    """What a search has found so far. Closing takes a copy, so that records that come late touch nothing."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._records: list[Record] = []
         self._dropped: list[Dropped] = []
         self._closed = False
@@ -528,20 +503,16 @@ class _Collector:
 
     def add(self, items: Iterable[Any], namespace: str = "") -> None:
         for item in items:
-            with self._lock:
-                if self._closed or len(self._records) >= _MOST_RECORDS:
-                    return
-                if isinstance(item, Record) and isinstance(item.text, str):
-                    self._records.append(item)
-                else:
-                    stand_in = item if isinstance(item, Record) else Record("", namespace)
-                    self._dropped.append(Dropped(stand_in, "malformed"))
+            if self._closed or len(self._records) >= _MOST_RECORDS:
+                return
+            if isinstance(item, Record) and isinstance(item.text, str):
+                self._records.append(item)
+            else:
+                stand_in = item if isinstance(item, Record) else Record("", namespace)
+                self._dropped.append(Dropped(stand_in, "malformed"))
 
     def drop(self, dropped: Iterable[Dropped]) -> None:
-        found = [one for one in dropped if isinstance(one, Dropped)]
-        with self._lock:
-            if not self._closed:
-                self._dropped += found
+        self._dropped += [one for one in dropped if isinstance(one, Dropped)]
 
     def ended(self) -> None:
         self._ended = time.monotonic()
@@ -550,20 +521,19 @@ class _Collector:
         return (self._ended or time.monotonic()) - self._started
 
     def close(self) -> tuple[tuple[Record, ...], tuple[Dropped, ...]]:
-        with self._lock:
-            self._closed = True
-            return tuple(self._records), tuple(self._dropped)
+        self._closed = True
+        return tuple(self._records), tuple(self._dropped)
 
 
 @dataclass
 class _Running:
-    """One namespace's search under way; without a future it is over: cached, or with an error."""
+    """One namespace's search under way; without a call it is over: cached, or with an error."""
 
     namespace: str
     collector: _Collector
     pinned: bool
     started_s: float
-    future: Future[None] | None = None
+    call: Call[None] | StageError | None = None
     ticket: int | None = None
     error: BaseException | None = None
 
@@ -602,14 +572,14 @@ class _PinnedCache:
             self._entries[namespace] = (time.monotonic(), records)
 
 
-def _submit(pool: WorkerPool, call: Callable[[], _T], lane: Hashable, overloaded: type[StageError]) -> Future[_T]:
-    """Run a call in the pool; a pool that cannot take it gives a future that has failed already."""
+def _submit(
+    pool: WorkerPool, work: Callable[[], _T], lane: Hashable, overloaded: type[StageError]
+) -> Call[_T] | StageError:
+    """Run a call in the pool; a pool that cannot take it gives an error."""
     try:
-        return pool.submit(call, lane)
+        return pool.submit(work, lane)
     except (PoolFull, RuntimeError) as error:  # RuntimeError: no thread can be started
-        failed: Future[_T] = Future()
-        failed.set_exception(overloaded(str(error)))
-        return failed
+        return overloaded(str(error))
 
 
 def failure_of(step: DeciderCall | Lookup) -> tuple[str, str, str | None] | None:
@@ -634,16 +604,22 @@ def _again(policy: RecallPolicy) -> str:
     return f"tried again after {policy.breaker.cooldown_s:g} s"
 
 
+def _asks_about(at: int) -> str:
+    return f"record_{at}"
+
+
 def _asks_instructs(at: int) -> str:
     return f"instructions_{at}"
 
 
-def _wait_for(future: Future[Any], seconds: float, timeout: type[Exception]) -> BaseException | None:
+def _wait_for(call: Call[Any] | StageError, seconds: float, timeout: type[StageError]) -> BaseException | None:
     """Wait for a call and return its failure, None when it succeeded; a late result is discarded."""
+    if isinstance(call, StageError):
+        return call
     try:
-        return future.exception(timeout=seconds)
+        return call.exception(timeout=seconds)
     except FutureTimeout:
-        future.cancel()
+        call.cancel()
         return timeout(f"no answer within {seconds:.3f} s")
 
 
@@ -663,10 +639,12 @@ def _set_thresholds(policy: RecallPolicy) -> set[str]:
     return found | ({"relative"} if "relative" in policy.select.model_fields_set else set())
 
 
-def _cause(error: BaseException | None, private: Iterable[str]) -> str | None:
+def _subjects(questions: Mapping[str, q.Question]) -> list[str]:
+    return [one.subject or "" for one in questions.values()]
+
+
+def _cause(error: BaseException, private: Iterable[str]) -> str:
     """Return an error's text for the log; one that quotes the turn is reduced to its class."""
-    if error is None:
-        return None
     name = type(error).__name__
     try:
         text = repr(error)[:_CAUSE_CHARACTERS]

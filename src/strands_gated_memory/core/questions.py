@@ -223,7 +223,8 @@ def _check(answer: object, question: Question) -> Answer:
     if isinstance(answer, NoAnswer):
         return answer
     if question.type == "noul" and isinstance(answer, Noul):
-        return Noul(_probability(answer.noul))
+        probability = _probability(answer.noul)
+        return answer if probability is answer.noul else Noul(probability)
     if question.type == "choice" and isinstance(answer, Choice) and isinstance(question.criteria, Mapping):
         probabilities = {str(key): _probability(value) for key, value in answer.probabilities.items()}
         # A choice that is not the likeliest option contradicts itself: neither half can be trusted.
@@ -257,9 +258,12 @@ def _from_wire(answer: Mapping[str, Any]) -> Answer:
 
 
 def _probability(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if type(value) is float:
+        number = value
+    elif isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"a probability is a number, got {type(value).__name__}")
-    number = float(value)
+    else:
+        number = float(value)
     if not math.isfinite(number) or not 0.0 <= number <= 1.0:
         raise ValueError(f"a probability lies in 0..1, got {number}")
     return number
@@ -317,21 +321,31 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
 
 
 def asked(decider: Decider, state: State, questions: Mapping[str, Question]) -> Reply:
-    """Ask a decider, with copies that it may change as it likes, and return its checked reply.
+    """Ask a decider, which may change the mappings that it is given, and return its checked reply.
+
+    Args:
+        decider: Whom to ask.
+        state: What about; it gets a copy.
+        questions: What; it gets a copy of the mapping. Criteria are not copied, see `copied`.
 
     Raises:
         BadAnswer: It returned no mapping.
         Exception: Whatever it raises.
     """
     given: State = {"message": state["message"], "previous": list(state["previous"])}
-    return checked_reply(decider, decider.decide(given, {name: _copied(q) for name, q in questions.items()}), questions)
+    return checked_reply(decider, decider.decide(given, dict(questions)), questions)
 
 
-def _copied(question: Question) -> Question:
-    criteria = question.criteria
+def copied(questions: Mapping[str, Question]) -> dict[str, Question]:
+    """Return questions with criteria of their own, for asking several deciders the same."""
+    return {name: dataclasses.replace(q, criteria=own_criteria(q.criteria)) for name, q in questions.items()}
+
+
+def own_criteria(criteria: Criteria) -> Criteria:
+    """Return a copy that may be changed without changing these; a tuple cannot be changed."""
     if criteria is None or isinstance(criteria, tuple):
-        return question
-    return dataclasses.replace(question, criteria=dict(criteria) if isinstance(criteria, Mapping) else list(criteria))
+        return criteria
+    return dict(criteria) if isinstance(criteria, Mapping) else list(criteria)
 
 
 def name_of(decider: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -46,6 +47,7 @@ _GENERIC = re.compile(
 _IDS_FOLLOW = re.compile(r"(actors?|users?|customers?|members?|tenants?|sessions?|strateg(y|ies)|agents?)")
 
 
+@lru_cache(maxsize=1024)
 def describe(namespace: str, strategy: str | None = None) -> str | None:
     """Say what a namespace holds, from its path, else from its strategy's name.
 

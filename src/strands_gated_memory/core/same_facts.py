@@ -75,17 +75,22 @@ def duplicates(records: Sequence[Record], rendered: Sequence[str]) -> set[int]:
         Positions to leave out: of records with the same id, or the same folded text, the newest stays;
         the first of equally new ones.
     """
+    ids = [str(record.record_id) if record.record_id else None for record in records]
+    texts = [fold(text) if text else None for text in rendered]
+    if not (_any_repeat(ids) or _any_repeat(texts)):
+        return set()
     kept: dict[tuple[str, str], int] = {}
     out: set[int] = set()
     newest_first = sorted(range(len(records)), key=lambda at: -epoch(records[at].created_at))
     for at in newest_first:
-        keys: list[tuple[str, str]] = []
-        if records[at].record_id:
-            keys.append(("id", str(records[at].record_id)))
-        if rendered[at]:
-            keys.append(("text", fold(rendered[at])))
+        keys = [(kind, key) for kind, key in (("id", ids[at]), ("text", texts[at])) if key is not None]
         if any(key in kept for key in keys):
             out.add(at)
         for key in keys:
             kept.setdefault(key, at)
     return out
+
+
+def _any_repeat(keys: Sequence[str | None]) -> bool:
+    known = [key for key in keys if key is not None]
+    return len(set(known)) < len(known)

@@ -63,14 +63,21 @@ def injection_order(candidates: Sequence[Candidate]) -> list[int]:
     By probability, best first; ties newest first, then in the order given. Candidates without a
     decision follow in the order given.
     """
-    judged = [at for at, candidate in enumerate(candidates) if candidate.probability is not None]
+    judged = sorted(
+        (-candidate.probability, -epoch(candidate.record.created_at), at)
+        for at, candidate in enumerate(candidates)
+        if candidate.probability is not None
+    )
     rest = [at for at, candidate in enumerate(candidates) if candidate.probability is None]
-    judged.sort(key=lambda at: (-(candidates[at].probability or 0.0), -epoch(candidates[at].record.created_at)))
-    return judged + rest
+    return [at for _, _, at in judged] + rest
 
 
 def select(
-    candidates: Sequence[Candidate], settings: SelectSettings, thresholds: Thresholds, overhead: str
+    candidates: Sequence[Candidate],
+    settings: SelectSettings,
+    thresholds: Thresholds,
+    overhead: str,
+    order: Sequence[int] | None = None,
 ) -> list[str | None]:
     """Return per candidate why it is left out, None for those to inject.
 
@@ -79,12 +86,13 @@ def select(
         settings: Mode and limits.
         thresholds: Those in force; of them `validator` and `relative` count.
         overhead: What the block holds besides its lines; its tokens count against the limit.
+        order: Their `injection_order`, if the caller has it.
     """
     best = max((c.probability for c in candidates if c.probability is not None), default=0.0)
     reasons: list[str | None] = [_misses(c.probability, settings.mode, thresholds, best) for c in candidates]
     kept = 0
     tokens = settings.token_counter(overhead) if settings.max_context_tokens is not None else 0
-    for at in injection_order(candidates):
+    for at in injection_order(candidates) if order is None else order:
         if reasons[at] is not None:
             continue
         if settings.max_records is not None and kept >= settings.max_records:

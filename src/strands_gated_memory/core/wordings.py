@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from . import questions as q
@@ -58,27 +59,21 @@ class Wording:
     def __repr__(self) -> str:
         return f"Wording({self.key!r})"
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Id and version, such as "gate/criteria/1": what thresholds are kept by."""
         return f"{self.id}/{self.version}"
 
     def question(self, subject: str | None = None) -> Question:
-        """Return the question.
+        """Return the question, with criteria of its own: whoever is asked may change them.
 
         Args:
             subject: The rendered record or the namespace's description; quoted as data, with angle brackets
                 escaped so that it cannot end the quotation. None for the gate.
         """
         quoted = "" if subject is None else subject.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        return Question(
-            type=self.type,
-            instructions=self.instructions.replace(SUBJECT, quoted),
-            criteria=self.criteria,
-            about=self.about,
-            subject=subject,
-            wording=self.key,
-        )
+        instructions = self.instructions.replace(SUBJECT, quoted)
+        return Question(self.type, instructions, q.own_criteria(self.criteria), self.about, subject, self.key)
 
     def read(self, answer: Answer) -> Answer:
         """Return P(yes) as a noul, or the `NoAnswer` as it came."""

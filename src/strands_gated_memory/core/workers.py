@@ -13,8 +13,9 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, Generic, Literal, TypeVar
 
 _T = TypeVar("_T")
 
@@ -32,22 +33,89 @@ class _Lane:
         """Calls handed to the threads, one that waits for a free thread included."""
         self.abandoned = 0
         """Of these, the calls that nobody waits for any more."""
-        self.waiting: deque[_Call] = deque()
+        self.waiting: deque[Call[Any]] = deque()
 
 
-class _Call(Future[Any]):
-    """A call under way. Cancelling one that runs already notes that nobody waits for it any more."""
+class Call(Generic[_T]):
+    """A call under way, for whoever waits for it.
 
-    def __init__(self, pool: WorkerPool, lane: _Lane, work: Callable[[], Any]) -> None:
-        super().__init__()
-        self.lane = lane
-        self.work = work
-        self.left = False
-        self.abandoned = False
+    Not `concurrent.futures.Future`: that cannot tell that nobody waits any more for a call that runs already, and
+    its condition variable costs as much as waking the thread.
+    """
+
+    def __init__(self, pool: WorkerPool, lane: _Lane, work: Callable[[], _T]) -> None:
         self._pool = pool
+        self._lane = lane
+        self._work = work
+        self._state: Literal["waiting", "cancelled", "running", "over"] = "waiting"
+        self._abandoned = False
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._over = threading.Lock()  # held until it is over
+        self._over.acquire()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end, and return what the call raised, None when it returned.
+
+        Args:
+            timeout: Seconds to wait at most; None: for ever.
+
+        Raises:
+            concurrent.futures.TimeoutError: It is not over by then. Cancel it if nobody will wait again.
+            concurrent.futures.CancelledError: It was cancelled before it began.
+        """
+        if not self._over.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+            raise FutureTimeout
+        self._over.release()
+        if self._state == "cancelled":
+            raise CancelledError
+        return self._error
+
+    def result(self, timeout: float | None = None) -> _T:
+        """Wait for the end, and return what the call returned.
+
+        Args:
+            timeout: As for `exception`.
+
+        Raises:
+            BaseException: What the call raised, or what `exception` raises.
+        """
+        if (error := self.exception(timeout)) is not None:
+            raise error
+        result: _T = self._result
+        return result
 
     def cancel(self) -> bool:
-        return super().cancel() or self._pool.abandon(self)
+        """Say that nobody waits for it any more; return whether it was kept from running."""
+        return self._pool.abandon(self)
+
+    def cancelled(self) -> bool:
+        """Tell whether it was kept from running."""
+        return self._state == "cancelled"
+
+    def running(self) -> bool:
+        """Tell whether a thread runs it."""
+        return self._state == "running"
+
+    def done(self) -> bool:
+        """Tell whether it is over, or cancelled."""
+        return self._state in ("over", "cancelled")
+
+    def run(self) -> None:
+        """Run it, in the thread that is to run it; what it raises is kept for whoever waits."""
+        self._result, self._error = _outcome(self._work)
+
+    def end(self) -> None:
+        """Let whoever waits go on."""
+        self._over.release()
+
+
+def _outcome(work: Callable[[], _T]) -> tuple[_T | None, BaseException | None]:
+    # Caught here: the frames that the error keeps alive hold no call, which would keep the error alive.
+    try:
+        return work(), None
+    except BaseException as error:
+        return None, error
 
 
 class WorkerPool:
@@ -71,17 +139,17 @@ class WorkerPool:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Call[Any]] = queue.SimpleQueue()
         self._lanes: dict[Hashable, _Lane] = {}
         self._threads = 0
         self._idle = 0
         self._queued = 0
 
-    def submit(self, call: Callable[[], _T], lane: Hashable = None) -> Future[_T]:
+    def submit(self, call: Callable[[], _T], lane: Hashable = None) -> Call[_T]:
         """Run a call in a thread, with a copy of the caller's context variables.
 
         Args:
-            call: What to run. Cancel the future when nobody waits for it any more.
+            call: What to run. Cancel it when nobody waits for it any more.
             lane: What the call depends on, such as a server.
 
         Raises:
@@ -98,28 +166,31 @@ class WorkerPool:
                 of.waiting = deque(waiting for waiting in of.waiting if not waiting.cancelled())
                 if len(of.waiting) >= self._backlog:
                     raise PoolFull(f"{len(of.waiting)} calls wait for the {self._name} workers")
-            future = _Call(self, of, lambda: context.run(call))
+            handed: Call[_T] = Call(self, of, lambda: context.run(call))
             if of.running >= self._share:
-                of.waiting.append(future)
+                of.waiting.append(handed)
             else:
                 of.running += 1
                 try:
-                    self._hand_over(future)
+                    self._hand_over(handed)
                 except RuntimeError:
                     of.running -= 1
                     raise
             self._lanes[lane] = of
-        return future
+        return handed
 
-    def abandon(self, call: _Call) -> bool:
-        """Note that nobody waits for a running call; returns False, as `Future.cancel` does for one."""
+    def abandon(self, call: Call[Any]) -> bool:
+        """Note that nobody waits for a call; see `Call.cancel`."""
         with self._lock:
-            if not (call.left or call.abandoned or call.done()):
-                call.abandoned = True
-                call.lane.abandoned += 1
-        return False
+            if call._state == "waiting":
+                call._state = "cancelled"
+                call.end()
+            elif call._state == "running" and not call._abandoned:
+                call._abandoned = True
+                call._lane.abandoned += 1
+            return call._state == "cancelled"
 
-    def _hand_over(self, call: _Call, about_to_idle: int = 0) -> None:
+    def _hand_over(self, call: Call[Any], about_to_idle: int = 0) -> None:
         if self._idle + about_to_idle <= self._queued and self._threads < self._size:
             try:
                 threading.Thread(target=self._work, name=f"{self._name}-{self._threads + 1}", daemon=True).start()
@@ -139,27 +210,22 @@ class WorkerPool:
             with self._lock:
                 self._idle -= 1
                 self._queued -= 1
-            if call.set_running_or_notify_cancel():
-                try:
-                    result, error = call.work(), None
-                except BaseException as failure:
-                    result, error = None, failure
-                self._leave(call)
-                if error is None:
-                    call.set_result(result)
-                else:
-                    call.set_exception(error)
-                del result, error
-            else:
-                self._leave(call)
+                if begins := call._state == "waiting":
+                    call._state = "running"
+            if begins:
+                call.run()
+            self._leave(call)
+            if begins:
+                call.end()
             del call
 
-    def _leave(self, call: _Call) -> None:
+    def _leave(self, call: Call[Any]) -> None:
         """Let the next call of the lane run."""
-        lane = call.lane
+        lane = call._lane
         with self._lock:
-            call.left = True
-            lane.abandoned -= call.abandoned
+            if call._state == "running":
+                call._state = "over"
+            lane.abandoned -= call._abandoned
             while lane.waiting:
                 following = lane.waiting.popleft()
                 if not following.cancelled():

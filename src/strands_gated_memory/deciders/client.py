@@ -10,13 +10,12 @@ import dataclasses
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
 
 from ..core import budget
 from ..core.questions import Answer, NoAnswer, NoAnswerReason, Question, Reply, State
-from ..core.workers import PoolFull, WorkerPool
+from ..core.workers import Call, PoolFull, WorkerPool
 from ..errors import DeciderError, DeciderOverloaded, DeciderTimeout, DeciderUnavailable, PromptTooLong
 from .codecs.base import Codec
 from .limits import Limits, fit, may_be_truncated, question_tokens, shortened, state_text, tokens_of
@@ -149,7 +148,7 @@ class DecisionClient:
 
     def _start(
         self, state: State, group: Mapping[str, Question], until: float, halvings: _Counter
-    ) -> Future[_Part] | DeciderError:
+    ) -> Call[_Part] | DeciderError:
         try:
             return REQUESTS.submit(lambda: self._ask(state, group, until, halvings), lane=repr(self))
         except (PoolFull, RuntimeError) as error:
@@ -212,7 +211,7 @@ class _Counter:
             return self._left >= 0
 
 
-def _outcome(running: Future[_Part] | DeciderError, until: float) -> _Part | DeciderError:
+def _outcome(running: Call[_Part] | DeciderError, until: float) -> _Part | DeciderError:
     """Wait for one request until the deadline; whatever goes wrong with it is an error, never an exception."""
     if isinstance(running, DeciderError):
         return running

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TypeVar
 
+from ..core.workers import Call
 from ..errors import DeciderUnavailable
 
 _T = TypeVar("_T")
 
 
-def result_of(future: Future[_T], seconds: float) -> _T:
+def result_of(call: Call[_T], seconds: float) -> _T:
     """Return a call's result.
 
     Raises:
@@ -20,10 +20,10 @@ def result_of(future: Future[_T], seconds: float) -> _T:
         Exception: Whatever else it raised.
     """
     try:
-        error = future.exception(timeout=seconds)
+        error = call.exception(timeout=seconds)
     except (FutureTimeout, TimeoutError):
-        future.cancel()
+        call.cancel()
         raise TimeoutError(f"no answer within {seconds:.3f} s") from None
     if error is not None and not isinstance(error, Exception):
         raise DeciderUnavailable(f"it raised {type(error).__name__}") from error
-    return future.result()
+    return call.result()

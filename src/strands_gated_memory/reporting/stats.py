@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..core.pipeline import failure_of
-from ..core.types import Recall, TurnTrace
+from ..core.types import DeciderCall, Recall, TurnTrace
 
 _T = TypeVar("_T")
 
@@ -65,13 +65,20 @@ class RecallStats:
         self._recall_s = 0.0
         self._recent: deque[bool] = deque(maxlen=_RECENT)
         self._alarmed = False
+        self._degraded = False
         self._breakers: dict[str, str] = {}
 
     def add(self, recall: Recall) -> Counted:
         """Count one turn, and say where that leaves the counters."""
         trace = recall.trace
+        failed = (
+            trace.failure is not None
+            or any(map(failure_of, trace.decider_calls))
+            or any(map(failure_of, trace.lookups))
+        )
         with self._lock:
-            was_degraded = self._is_degraded()
+            first_degradation = failed and not self._degraded
+            self._degraded = self._degraded or failed
             self._counts["turns"] += 1
             if trace.failure is not None:
                 self._counts["turn_failures"] += 1
@@ -89,24 +96,10 @@ class RecallStats:
             self._counts["records_injected"] += len(recall.records)
             self._counts["context_characters"] += len(recall.block or "")
             self._counts["context_tokens"] += trace.block_tokens
-            self._dropped.update(dropped.reason for dropped in recall.dropped)
+            for dropped in recall.dropped:
+                self._dropped[dropped.reason] += 1
             for call in trace.decider_calls:
-                if call.skipped:
-                    self._counts["decider_skipped"] += 1
-                else:
-                    self._counts["decider_calls"] += 1
-                    self._counts["decider_questions"] += call.questions
-                self._decider_s += call.seconds
-                if call.error is not None:
-                    self._decider_errors[call.error] += 1
-                self._no_answers.update(call.no_answers)
-                self._counts["decider_truncated"] += call.truncated
-                self._passed_over.update(call.passed_over)
-                self._untuned.update(call.untuned)
-                if call.answered_by is not None:
-                    self._answered_by[call.answered_by] += 1
-                if call.model is not None:
-                    self._models[call.model] += 1
+                self._count_call(call)
             for lookup in searches:
                 if lookup.error is not None:
                     self._retrieval_errors[lookup.error] += 1
@@ -116,8 +109,8 @@ class RecallStats:
             self._note_breakers(trace.breakers)
             return Counted(
                 self._counts["turns"],
-                first_degradation=self._is_degraded() and not was_degraded,
-                alarm=self._note_turn(trace),
+                first_degradation=first_degradation,
+                alarm=self._note_turn(trace, failed),
                 error_rate=self._error_rate(),
             )
 
@@ -145,7 +138,7 @@ class RecallStats:
     @property
     def degraded(self) -> bool:
         """Whether anything has failed so far; abstentions are not failures."""
-        return self._read(self._is_degraded)
+        return self._read(lambda: self._degraded)
 
     @property
     def error_rate(self) -> float | None:
@@ -186,12 +179,32 @@ class RecallStats:
             f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in flat.items()
         )
 
-    def _note_turn(self, trace: TurnTrace) -> bool:
+    def _count_call(self, call: DeciderCall) -> None:
+        if call.skipped:
+            self._counts["decider_skipped"] += 1
+        else:
+            self._counts["decider_calls"] += 1
+            self._counts["decider_questions"] += call.questions
+        self._decider_s += call.seconds
+        if call.error is not None:
+            self._decider_errors[call.error] += 1
+        for reason, count in call.no_answers.items():
+            self._no_answers[reason] += count
+        self._counts["decider_truncated"] += call.truncated
+        for who in call.passed_over:
+            self._passed_over[who] += 1
+        for why in call.untuned:
+            self._untuned[why] += 1
+        if call.answered_by is not None:
+            self._answered_by[call.answered_by] += 1
+        if call.model is not None:
+            self._models[call.model] += 1
+
+    def _note_turn(self, trace: TurnTrace, failed: bool) -> bool:
         """Take a turn into the error rate; return whether to raise the alarm."""
         if trace.gate is not None and trace.gate.outcome == "disabled":
             return False
-        failures = [*map(failure_of, trace.decider_calls), *map(failure_of, trace.lookups)]
-        self._recent.append(trace.failure is not None or any(failures))
+        self._recent.append(failed)
         rate = sum(self._recent) / len(self._recent)
         if self._alarmed:
             self._alarmed = rate >= _RECOVERED
@@ -206,11 +219,6 @@ class RecallStats:
 
     def _error_rate(self) -> float | None:
         return sum(self._recent) / len(self._recent) if self._recent else None
-
-    def _is_degraded(self) -> bool:
-        return bool(
-            self._count_decider_errors() or sum(self._retrieval_errors.values()) or self._counts["turn_failures"]
-        )
 
     def _count_decider_errors(self) -> int:
         silent = sum(n for reason, n in self._no_answers.items() if reason != "abstained")

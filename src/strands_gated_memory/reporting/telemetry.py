@@ -31,6 +31,7 @@ _PREFIX = "gated_memory."
 _SPANS = {"gate": "memory.gate", "validator": "memory.judge"}
 
 # Proxies until a provider is set, whenever that is.
+_tracer = trace.get_tracer(SCOPE)
 _meter = metrics.get_meter(SCOPE)
 _turns = _meter.create_counter(_PREFIX + "turns", description="Turns, by outcome of the gate.")
 _turn_failures = _meter.create_counter(_PREFIX + "turn.failures", description="Turns that had no memory at all.")
@@ -89,12 +90,12 @@ def _measure(recall: Recall) -> None:
 
 def _make_spans(recall: Recall, content: Turn | None) -> None:
     seen = recall.trace
-    tracer = trace.get_tracer(SCOPE)
-    root = tracer.start_span("memory.recall", start_time=_ns(seen, 0.0), attributes=_recall_attributes(recall, content))
-    under = trace.set_span_in_context(root, otel_context.get_current())
+    root = _tracer.start_span("memory.recall", start_time=_ns(seen, 0.0))
     if root.is_recording():
+        root.set_attributes(_recall_attributes(recall, content))
+        under = trace.set_span_in_context(root, otel_context.get_current())
         for call in seen.decider_calls:
-            span = tracer.start_span(
+            span = _tracer.start_span(
                 _SPANS.get(call.stage, "memory.judge"),
                 under,
                 start_time=_ns(seen, call.started_s),
@@ -102,7 +103,7 @@ def _make_spans(recall: Recall, content: Turn | None) -> None:
             )
             _end(span, call.error, _ns(seen, call.started_s + call.seconds))
         for lookup in seen.lookups:
-            span = tracer.start_span(
+            span = _tracer.start_span(
                 "memory.retrieve",
                 under,
                 start_time=_ns(seen, lookup.started_s),
