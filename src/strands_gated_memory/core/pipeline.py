@@ -317,13 +317,14 @@ class RecallPipeline:
             for name in sorted(dict.fromkeys(wanted), key=namespaces.index)
         ]
         until = time.monotonic() + limit
+        for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
+            if one.call is not None:
+                one.error = _wait_for(one.call, max(0.0, until - time.monotonic()), RetrievalTimeout)
         records: list[Record] = []
         dropped: list[Dropped] = []
         lookups: list[Lookup] = []
         for one in running:
             error = one.error
-            if one.call is not None:
-                error = _wait_for(one.call, max(0.0, until - time.monotonic()), RetrievalTimeout)
             if one.ticket is not None:
                 self._search_breaker(one.namespace).report(one.ticket, error is None, self.policy.breaker)
             found, left_out = one.collector.close()
