@@ -34,7 +34,7 @@ from ..errors import (
 )
 from . import block as block_stage
 from . import breaker as breakers
-from . import budget, same_facts
+from . import budget, forks, same_facts
 from . import gate as gate_stage
 from . import questions as q
 from . import router as router_stage
@@ -585,7 +585,7 @@ class _PinnedCache:
 
     def __init__(self, ttl_s: float) -> None:
         self._ttl_s = ttl_s
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
         self._entries: dict[str, tuple[float, tuple[Record, ...]]] = {}
 
     def get(self, namespace: str) -> tuple[Record, ...] | None:
