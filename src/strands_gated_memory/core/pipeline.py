@@ -253,7 +253,11 @@ class RecallPipeline:
         if self.policy.breaker.failures is None:
             return {}
         met = [self._search_breakers[name] for name in namespaces if name in self._search_breakers]
-        return {one.name: one.state for one in ([self._breaker] if self.decider is not None else []) + met}
+        if self.decider is not None:
+            members = getattr(self.decider, "breakers", ())
+            members = members if isinstance(members, tuple) else ()
+            met[:0] = [self._breaker, *(one for one in members if isinstance(one, breakers.CircuitBreaker))]
+        return {one.name: one.state for one in met}
 
     def _search_breaker(self, namespace: str) -> breakers.CircuitBreaker:
         found = self._search_breakers.get(namespace)
