@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from ..core.breaker import CircuitBreaker
 from ..core.fitted import STAGES, Fitted, FittedStage, LogisticHead, Stage, read_fitted
 from ..core.policy import RecallPolicy
-from ..core.breaker import CircuitBreaker
 from ..core.questions import Answer, Choice, Decider, Noul, Question, Reply, Score, State, Thresholds, asked, name_of
 from ..core.wordings import Wording
 from ..errors import ConfigurationError
