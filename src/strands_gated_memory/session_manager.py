@@ -58,6 +58,8 @@ class _AgentState:
     injector: BlockInjector
     ask: Mapping[str, Any] | None = None
     """The running invocation's ask until it has been recalled for, compared by identity."""
+    running: object = None
+    """Stands for the running invocation, compared by identity."""
     enabled: bool = True
     """Whether the running invocation may recall."""
     missed: bool = False
@@ -240,6 +242,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         state = self._state_of(event.agent)
         if state is None:
             return
+        state.running = object()
         state.ask = find_ask(event.messages)
         state.enabled = not _switched_off(event.invocation_state)
         state.other_text = False
@@ -251,7 +254,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if not _carries(event.message, state.ask):
             state.other_text = state.other_text or find_ask([event.message]) is not None
             return
-        ask, state.ask = state.ask, None
+        ask, state.ask, running = state.ask, None, state.running
         state.injector.block = None
         if not self._namespaces:
             return
@@ -270,7 +273,9 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             if isinstance(failed.recall, Recall):
                 self._report(failed.recall, turn)
             raise
-        if self._policy.inject.mode == "turn":
+        if state.running is not running:
+            pass  # cancelled meanwhile, in async mode: another turn may be running
+        elif self._policy.inject.mode == "turn":
             state.injector.block = recall.block
         elif recall.block is not None:
             _insert(event.agent.messages, event.message, recall.block, self._policy.inject.position)
@@ -292,7 +297,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if state is None or getattr(event.result, "stop_reason", None) == "interrupt":
             return
         state.missed = state.ask is not None and state.other_text and state.enabled and bool(self._namespaces)
-        state.ask = None
+        state.ask = state.running = None
         state.injector.block = None
 
     def _report_missed(self, event: AfterInvocationEvent) -> None:
