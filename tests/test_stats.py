@@ -10,7 +10,8 @@ import pytest
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Record, Turn, resolve_decider
 from strands_gated_memory.core.questions import NoAnswer
-from strands_gated_memory.core.types import Recall, TurnTrace
+from strands_gated_memory.core.types import DeciderCall, Lookup, Recall, TurnTrace
+from strands_gated_memory.reporting import log
 from strands_gated_memory.reporting.log import log_failures, log_stats, reset_failure_log
 
 NAMESPACES = ("/preferences/{actorId}/", "/facts/{actorId}/")
@@ -137,3 +138,28 @@ def test_counters_are_valid_json():
     stats = counted(recall(says(0.9)), Recall((), None, (), TurnTrace(None, failure="ValueError")))
 
     assert json.loads(json.dumps(stats.as_dict()))["turn_failures"] == 1
+
+
+def test_names_from_outside_do_not_fill_the_memory():
+    """A server that reports a new model id each time, an error whose class is new each time."""
+    stats = RecallStats()
+    for number in range(1000):
+        calls = (
+            DeciderCall("gate", 1, 0.1, model=f"model-{number}", untuned=(f"why {number}",)),
+            DeciderCall("validator", 1, 0.1, error=f"Error{number}", passed_over=(f"one: Error{number}",)),
+        )
+        lookups = (Lookup("/facts/", 0.1, error=f"Error{number}"),)
+        states = {f"retrieval:m:/facts/{number}/": "open"}
+        one = Recall((), None, (), TurnTrace(None, decider_calls=calls, lookups=lookups, breakers=states))
+        stats.add(one)
+        log_failures(one)
+    counts = stats.as_dict()
+
+    named = ("decider_models", "decider_untuned", "decider_passed_over", "decider_errors_by_kind")
+    for name in (*named, "retrieval_errors_by_kind"):
+        assert sum(counts[name].values()) == 1000
+        assert counts[name]["other"] == 1000 - (len(counts[name]) - 1)
+        assert len(counts[name]) < 300
+    assert len(counts["breakers"]) <= 64
+    assert counts["breakers"]["retrieval:m:/facts/999/"] == "open"
+    assert len(log._failures) + len(log._said) < 3000

@@ -13,7 +13,6 @@ import difflib
 import inspect
 import logging
 import os
-import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
@@ -27,6 +26,7 @@ from strands import Agent
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, MessageAddedEvent
 from strands.hooks.registry import HookOrder, HookRegistry
 
+from .core import forks
 from .core.pipeline import RecallPipeline
 from .core.policy import RecallPolicy
 from .core.questions import Decider
@@ -37,7 +37,7 @@ from .deciders.resolve import DeciderSpec, resolve_decider
 from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector, check_position
 from .reporting import telemetry
-from .reporting.log import log_error_rate, log_failures, log_stats
+from .reporting.log import log_debug, log_error_rate, log_failures, log_mishap, log_stats
 from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES, TraceFile, trace_line
 from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
@@ -58,6 +58,8 @@ class _AgentState:
     injector: BlockInjector
     ask: Mapping[str, Any] | None = None
     """The running invocation's ask until it has been recalled for, compared by identity."""
+    running: object = None
+    """Stands for the running invocation, compared by identity."""
     enabled: bool = True
     """Whether the running invocation may recall."""
     missed: bool = False
@@ -144,7 +146,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         )
         self._namespaces = tuple(searches)
         self._agents: dict[int, tuple[weakref.ref[Any], _AgentState]] = {}
-        self._agents_lock = threading.Lock()
+        self._agents_lock = forks.Lock()
         self._last_recall: Recall | None = None
         self._turns_logged = 0
         boto_session = boto_session or boto3.Session(region_name=region_name)
@@ -218,7 +220,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         except RecallFailed:
             raise
         except Exception as error:
-            logger.debug("unexpected failure of a recall", exc_info=True)
+            log_debug("unexpected failure of a recall")
             self._fail(error_kind(error), error)
 
     def close(self) -> None:
@@ -240,6 +242,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         state = self._state_of(event.agent)
         if state is None:
             return
+        state.running = object()
         state.ask = find_ask(event.messages)
         state.enabled = not _switched_off(event.invocation_state)
         state.other_text = False
@@ -251,7 +254,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if not _carries(event.message, state.ask):
             state.other_text = state.other_text or find_ask([event.message]) is not None
             return
-        ask, state.ask = state.ask, None
+        ask, state.ask, running = state.ask, None, state.running
         state.injector.block = None
         if not self._namespaces:
             return
@@ -270,7 +273,9 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             if isinstance(failed.recall, Recall):
                 self._report(failed.recall, turn)
             raise
-        if self._policy.inject.mode == "turn":
+        if state.running is not running:
+            pass  # cancelled meanwhile, in async mode: another turn may be running
+        elif self._policy.inject.mode == "turn":
             state.injector.block = recall.block
         elif recall.block is not None:
             _insert(event.agent.messages, event.message, recall.block, self._policy.inject.position)
@@ -292,7 +297,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if state is None or getattr(event.result, "stop_reason", None) == "interrupt":
             return
         state.missed = state.ask is not None and state.other_text and state.enabled and bool(self._namespaces)
-        state.ask = None
+        state.ask = state.running = None
         state.injector.block = None
 
     def _report_missed(self, event: AfterInvocationEvent) -> None:
@@ -340,7 +345,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             try:
                 self._on_recall(recall)
             except Exception as error:
-                logger.warning("reason=<%s> | on_recall raised | the turn goes on", type(error).__name__)
+                log_mishap("reason=<%s> | on_recall raised | the turn goes on", type(error).__name__)
 
     def _write_trace(self, recall: Recall, turn: Turn | None) -> None:
         if self._trace_file is None:
@@ -358,7 +363,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             )
         except Exception as error:
             if self._stats.count_trace_error():
-                logger.warning(
+                log_mishap(
                     "path=<%s>, reason=<%s> | a line of the trace file was not written | the turn goes on",
                     self._trace_file.path,
                     error if isinstance(error, OSError) else type(error).__name__,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -181,6 +182,31 @@ def test_an_object_that_is_gone_leaves_no_breaker_to_its_successor():
     assert len(module._breakers) == before
 
 
+def test_namespaces_written_out_for_each_user_do_not_fill_the_registry():
+    """Servers that write "/facts/user-17/" make new names for ever; a breaker with nothing to remember goes."""
+    from strands_gated_memory.core import breaker as module
+
+    before = len(module._breakers)
+    for number in range(3000):
+        call(breaker_of(("retrieval", "m", f"/facts/user-{number}/"), f"retrieval:m:/facts/user-{number}/"), True)
+        call(breaker_of(("retrieval", "m", f"/tasks/user-{number}/"), f"retrieval:m:/tasks/user-{number}/"), False)
+
+    assert len(module._breakers) - before <= 1000
+    for _ in range(4):  # a manager per request, each dropped: what is counted for the name stays
+        call(breaker_of(("retrieval", "m", "/tasks/user-2999/"), "retrieval:m:/tasks/user-2999/"), False)
+    assert breaker_of(("retrieval", "m", "/tasks/user-2999/"), "").state == "open"
+
+
+def test_a_long_lived_object_is_watched_once():
+    """A manager per request, one decision function."""
+    one = Model()
+    before = len(weakref.finalize._registry)
+    for _ in range(100):
+        call(breaker_of(one, "Model"), True)
+
+    assert len(weakref.finalize._registry) - before <= 1
+
+
 def test_an_object_that_cannot_be_watched_has_one_of_its_own():
     class Slotted:
         __slots__ = ()
@@ -341,6 +367,11 @@ def test_a_member_of_a_list_that_keeps_failing_is_passed_over_at_once():
     assert len(asked) == 2
     assert stats.as_dict()["decider_passed_over"] == {"first: ConnectionError": 2, "first: circuit_open": 4}
     assert stats.decider_errors == 0
+    states = stats.as_dict()["breakers"]
+    of_deciders = {name: state for name, state in states.items() if name.startswith("decider:")}
+    assert len(of_deciders) == 3  # the list and its members
+    assert [name for name, state in of_deciders.items() if state == "open"] == ["decider:first"]
+    assert "breakers not closed" in str(stats)
 
 
 def test_resetting_forgets_every_breaker():

@@ -129,6 +129,48 @@ def test_a_turn_cut_short_by_its_reader_leaves_no_block(bench):
     assert blocks_per_call(agent) == [1, 0]
 
 
+@pytest.mark.parametrize("mode", ["turn", "history"])
+def test_a_recall_that_ends_after_its_turn_was_cancelled_touches_no_later_turn(bench, mode):
+    """In async mode a recall runs on in its thread; here it ends while the next turn runs a tool."""
+    bench.remember("Likes tea")
+    asked, release, late = threading.Event(), threading.Event(), threading.Event()
+
+    def decide(state, questions):
+        if "drink" in state["message"]:
+            asked.set()
+            assert release.wait(10)
+        return (yes if "drink" in state["message"] else no)(state, questions)
+
+    def note(recall):
+        if recall.records:
+            late.set()
+
+    @tool
+    def work() -> str:
+        """Work, until the other recall is over."""
+        release.set()
+        return "done" if late.wait(10) else "never"
+
+    policy = {"deadline_s": 20.0, "inject": {"mode": mode}}
+    manager = bench.manager(decider=decide, policy=policy, on_recall=note, async_mode=True)
+    agent = bench.agent(manager, ToolCall("work", {}, "t1"), "Done.", tools=[work])
+
+    async def talk():
+        turn = asyncio.create_task(agent.invoke_async("What do I drink?"))
+        assert await asyncio.to_thread(asked.wait, 10)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        await agent.invoke_async("Work, please.")
+
+    asyncio.run(talk())
+
+    assert late.is_set()
+    assert blocks_per_call(agent) == [0, 0]
+    assert blocks_kept(agent) == []
+    assert manager.stats.turns == 2
+
+
 def test_the_block_survives_an_interrupt_and_ends_with_the_turn(bench):
     """A tool asks a human: the resumed call is still the same turn; the next call without an ask is not."""
     bench.remember("Likes tea")

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -9,9 +10,10 @@ import time
 import weakref
 
 import pytest
-from turn_builders import FACTS, blocks_per_call, judging, last_block, yes
+from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, judging, last_block, yes
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
+from strands_gated_memory.reporting import log, trace_file
 
 
 def test_one_decider_serves_many_managers_at_once(bench):
@@ -153,3 +155,42 @@ def _until(condition, seconds=10.0):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+_LOCKS = {
+    "counters": lambda manager: manager.stats._lock,
+    "log": lambda manager: log._lock,
+    "agents": lambda manager: manager._agents_lock,
+    "pinned": lambda manager: manager._pipeline._pinned._lock,
+    "rotation": lambda manager: trace_file._ROTATING,
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("name", _LOCKS)
+def test_a_child_forked_while_another_thread_holds_a_lock_recalls(bench, tmp_path, name):
+    """A server forks whenever it likes; the thread that would let go of the lock is not in the child."""
+    bench.remember("Likes tea").remember("Works at night", namespace=PREFERENCES)
+    manager = bench.manager(
+        decider=broken,
+        policy={"router": {"pinned": (PREFERENCES,)}},
+        namespaces=(FACTS, PREFERENCES),
+        tracing={"trace_path": tmp_path / "traces.jsonl", "trace_max_bytes": 1},
+    )
+    agent = bench.agent(manager)
+    agent("What do I drink?")
+
+    with _LOCKS[name](manager):
+        child = os.fork()
+        if child == 0:
+            fine = False
+            try:
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(10)  # ends the child when it hangs
+                agent("What do I drink?")
+                fine = manager.stats.turns == 2 and bool(last_block(agent)) and (tmp_path / "traces.jsonl.1").exists()
+            finally:
+                os._exit(0 if fine else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

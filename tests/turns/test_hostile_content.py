@@ -86,6 +86,20 @@ def test_a_user_with_such_an_id_gets_their_own_records_only(bench, actor):
     assert last_block(agent) == ["Likes tea"]
 
 
+@pytest.mark.parametrize("template", ["/facts/{actorId}/", "/facts/{actorId}", "/facts/{actorId}//"])
+@pytest.mark.parametrize("slashes", ["/", "//"])
+def test_a_slash_at_the_end_of_an_id_makes_another_user(bench, template, slashes):
+    """The service takes "bob/" for an actor id, and it is not bob's: neither path nor records are shared."""
+    bench.remember("Bob likes tea")
+    manager = bench.manager(decider=yes, namespaces=(template,), actor_id=bench.actor + slashes)
+    agent = bench.agent(manager)
+
+    agent("What do I drink?")
+
+    assert bench.searches()[-1].namespace_path == f"/facts/{bench.actor}{slashes}/"
+    assert blocks_per_call(agent) == [0]
+
+
 def test_a_record_that_claims_another_namespace_is_dropped(bench):
     bench.plant(text="Likes tea", namespaces=["/facts/somebody-else/"], memoryRecordId="m1")
     manager = bench.manager(decider=yes)

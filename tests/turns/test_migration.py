@@ -147,6 +147,9 @@ def test_an_unknown_keyword_warns_with_the_nearest_name(bench, name, hint):
         ("/facts/{actorid}/", r"placeholder \{actorid\}"),
         ("/facts/{actorId/", "unbalanced brace"),
         ("/facts/actorId}/", "unbalanced brace"),
+        ("/facts/{actorId:{x}}/", "formats the placeholder 'actorId'"),
+        ("/facts/{actorId!r}/", "formats the placeholder 'actorId'"),
+        ("/facts/{actorId:d}/", "formats the placeholder 'actorId'"),
     ],
 )
 def test_a_template_that_cannot_be_filled_is_refused_at_construction(bench, namespace, message):

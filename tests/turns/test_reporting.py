@@ -104,6 +104,45 @@ def test_what_on_recall_raises_is_logged_not_raised(bench, caplog):
     assert manager.stats.as_dict()["turn_failures"] == 0
 
 
+@pytest.mark.parametrize("where", ["handler", "filter"])
+@pytest.mark.parametrize("on_failure", ["open", "raise"])
+def test_a_log_handler_that_raises_costs_nothing(bench, tmp_path, where, on_failure):
+    """Whatever is said on the way: failures, the alarm, counters, a callback, a trace file, an unexpected failure."""
+    bench.remember("Likes tea")
+
+    def fail(*arguments):
+        raise RuntimeError("no log here")
+
+    handler = logging.Handler()
+    handler.emit = fail if where == "handler" else lambda record: None
+    handler.filter = fail if where == "filter" else lambda record: True
+    log = logging.getLogger("strands_gated_memory")
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        manager = bench.manager(
+            decider=broken if on_failure == "open" else yes,
+            policy={"stats_every": 1, "on_failure": on_failure},
+            on_recall=fail,
+            tracing={"trace_path": tmp_path / "traces.jsonl"},
+        )
+        (tmp_path / "traces.jsonl").mkdir()
+        agent = bench.agent(manager)
+        for _ in range(21):
+            agent("What do I drink?")
+        manager._retriever = None
+        if on_failure == "open":
+            agent("What do I drink?")
+        manager.close()
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+    assert blocks_per_call(agent) == [1] * 21 + [0] * (on_failure == "open")
+    assert manager.stats.as_dict()["trace_errors"] == manager.stats.turns == len(agent.model.calls)
+
+
 def test_an_unexpected_failure_costs_the_turn_its_memory_only(bench, caplog):
     """A token counter of the user's that raises: no block, counted, shouted, and the agent answers."""
     bench.remember("Likes tea")

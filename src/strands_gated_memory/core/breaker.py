@@ -84,6 +84,7 @@ class CircuitBreaker:
                 self._enter("closed")
             elif not ok and (self._state == "half_open" or self._failures >= settings.failures):
                 self._enter("open")
+            _remember(self, self._failures > 0 or self._state != "closed")
 
     def _enter(self, state: BreakerState) -> None:
         self._state = state
@@ -106,15 +107,29 @@ def settings_in_force() -> BreakerSettings:
 
 
 _UNWATCHED = -1
+_MOST_TROUBLED = 1000
 _lock = threading.Lock()
-_breakers: dict[Hashable, CircuitBreaker] = {}
+_breakers: weakref.WeakValueDictionary[Hashable, CircuitBreaker] = weakref.WeakValueDictionary()
+"""Every breaker. One by name lives as long as somebody uses it or it is troubled: else it is like a new one."""
+_anchored: dict[Hashable, CircuitBreaker] = {}
+"""Those of objects, kept as long as these live."""
+_troubled: dict[CircuitBreaker, None] = {}
+"""Those that have failed since they last succeeded, latest failure last."""
+
+
+def _remember(breaker: CircuitBreaker, troubled: bool) -> None:
+    _troubled.pop(breaker, None)
+    if troubled:
+        _troubled[breaker] = None
+        for oldest in list(_troubled)[: max(0, len(_troubled) - _MOST_TROUBLED)]:
+            _troubled.pop(oldest, None)
 
 
 def breaker_of(subject: object, name: str) -> CircuitBreaker:
     """Return the process's breaker of a dependency.
 
     Args:
-        subject: Who it is: a string or number, kept for the process; a function or object, kept as long as it
+        subject: Who it is: a string or number, one for the process; a function or object, one as long as it
             lives; or a tuple or list of these.
         name: Names a new breaker in counters; a number is added when another one has the name.
     """
@@ -126,14 +141,16 @@ def breaker_of(subject: object, name: str) -> CircuitBreaker:
         known = _breakers.get(key)
         if known is not None:
             return known
-        names = {one.name for one in list(_breakers.values())}
+        names = {one.name for ref in _breakers.valuerefs() if (one := ref()) is not None}
         number = 1
         while (numbered := name if number == 1 else f"{name} ({number})") in names:
             number += 1
         breaker = _breakers[key] = CircuitBreaker(numbered)
+        if anchors:
+            _anchored[key] = breaker
     for anchor in anchors:
         # Not under the lock: a collection may run anywhere, in a thread that holds it.
-        weakref.finalize(anchor, _breakers.pop, key, None).atexit = False
+        weakref.finalize(anchor, _forget, key).atexit = False
     return breaker
 
 
@@ -143,6 +160,14 @@ def reset_breakers() -> None:
         for breaker in list(_breakers.values()):
             breaker._enter("closed")
         _breakers.clear()
+        _anchored.clear()
+        _troubled.clear()
+
+
+def _forget(key: Hashable) -> None:
+    _breakers.pop(key, None)
+    if (breaker := _anchored.pop(key, None)) is not None:
+        _troubled.pop(breaker, None)
 
 
 def _identity(subject: object) -> tuple[Hashable, list[Any]]:

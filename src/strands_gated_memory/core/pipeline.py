@@ -32,7 +32,7 @@ from ..errors import (
 )
 from . import block as block_stage
 from . import breaker as breakers
-from . import budget, same_facts
+from . import budget, forks, same_facts
 from . import gate as gate_stage
 from . import questions as q
 from . import router as router_stage
@@ -261,7 +261,11 @@ class RecallPipeline:
         if self.policy.breaker.failures is None:
             return {}
         met = [self._search_breakers[name] for name in namespaces if name in self._search_breakers]
-        return {one.name: one.state for one in ([self._breaker] if self.decider is not None else []) + met}
+        if self.decider is not None:
+            members = getattr(self.decider, "breakers", ())
+            members = members if isinstance(members, tuple) else ()
+            met[:0] = [self._breaker, *(one for one in members if isinstance(one, breakers.CircuitBreaker))]
+        return {one.name: one.state for one in met}
 
     def _search_breaker(self, namespace: str) -> breakers.CircuitBreaker:
         found = self._search_breakers.get(namespace)
@@ -556,7 +560,7 @@ class _PinnedCache:
 
     def __init__(self, ttl_s: float) -> None:
         self._ttl_s = ttl_s
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
         self._entries: dict[str, tuple[float, tuple[Record, ...]]] = {}
 
     def get(self, namespace: str) -> tuple[Record, ...] | None:

@@ -76,6 +76,12 @@ class FallbackDecider:
         """Whether any member answers questions of a caller's own."""
         return any(getattr(member, "answers_custom", True) for _, member in self.members)
 
+    @property
+    def breakers(self) -> tuple[CircuitBreaker, ...]:
+        """The members' circuit breakers, those of lists within the list included."""
+        nested = [one for _, member in self.members if isinstance(member, FallbackDecider) for one in member.breakers]
+        return (*self._breakers, *nested)
+
     def warm(self) -> None:
         """Load every member; one that cannot be loaded does not keep the others from it.
 

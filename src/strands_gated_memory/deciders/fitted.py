@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from ..core.breaker import CircuitBreaker
 from ..core.fitted import STAGES, Fitted, FittedStage, LogisticHead, Stage, read_fitted
 from ..core.policy import RecallPolicy
 from ..core.questions import Answer, Choice, Decider, Noul, Question, Reply, Score, State, Thresholds, asked, name_of
@@ -62,6 +63,12 @@ class FittedDecider:
         """How long a recall may take with the decider that is asked, None if it does not say."""
         own = getattr(self._decider, "deadline_s", None)
         return float(own) if isinstance(own, int | float) else None
+
+    @property
+    def breakers(self) -> tuple[CircuitBreaker, ...]:
+        """The circuit breakers of the members, if the model is a list."""
+        own = getattr(self._decider, "breakers", ())
+        return own if isinstance(own, tuple) else ()
 
     @property
     def answers_custom(self) -> bool:

@@ -1,18 +1,23 @@
 """Log lines about recalls: the first failure of a kind is loud, the next ones sparse, all are counted.
 
-Memory text and messages of users never appear here above DEBUG.
+Memory text and messages of users never appear here above DEBUG. Nothing here raises: a turn must not end
+because a handler or a filter of the application does.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
-import threading
 from collections import Counter
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, ParamSpec
 
+from ..core import forks
 from ..core.types import SKIPPED, Recall
 from .stats import RecallStats
+
+_P = ParamSpec("_P")
 
 logger = logging.getLogger("strands_gated_memory")
 
@@ -24,8 +29,10 @@ _CONSEQUENCE = {
     "fallback": "deciding with another model",
 }
 _CAUSE_CHARACTERS = 300
+_MOST_KINDS = 1000
+"""Kinds of failure that are counted apart: class names and names of models come from outside."""
 
-_lock = threading.Lock()
+_lock = forks.Lock()
 _failures: Counter[tuple[str, str]] = Counter()
 _said: set[str] = set()
 
@@ -37,6 +44,32 @@ def reset_failure_log() -> None:
         _said.clear()
 
 
+def _quietly(log: Callable[_P, None]) -> Callable[_P, None]:
+    """Let a function raise nothing."""
+
+    @functools.wraps(log)
+    def quiet(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            log(*args, **kwargs)
+        except Exception:  # where could it be said?
+            return
+
+    return quiet
+
+
+@_quietly
+def log_mishap(message: str, *args: object) -> None:
+    """Warn about something beside the recall that failed."""
+    logger.warning(message, *args)
+
+
+@_quietly
+def log_debug(message: str) -> None:
+    """Say at DEBUG, with its traceback, what is being handled."""
+    logger.debug(message, exc_info=True)
+
+
+@_quietly
 def log_failures(recall: Recall) -> None:
     """Warn about a turn's failures: the 1st, 10th, 100th … of each stage and kind in this process."""
     trace = recall.trace
@@ -59,7 +92,7 @@ def log_failures(recall: Recall) -> None:
 
 def _log_once(why: str) -> None:
     with _lock:
-        if why in _said:
+        if why in _said or len(_said) >= _MOST_KINDS:
             return
         _said.add(why)
     logger.warning(
@@ -71,8 +104,10 @@ def _log_once(why: str) -> None:
 
 def _log(stage: str, kind: str, cause: str | None) -> None:
     with _lock:
-        _failures[stage, kind] += 1
-        count = _failures[stage, kind]
+        known = (stage, kind) in _failures or len(_failures) < _MOST_KINDS
+        key = (stage, kind if known else "other")
+        _failures[key] += 1
+        count = _failures[key]
     if str(count).rstrip("0") == "1":
         # The failures that opened a circuit breaker have been warned about: its first skip is no news.
         logger.log(
@@ -86,6 +121,7 @@ def _log(stage: str, kind: str, cause: str | None) -> None:
         )
 
 
+@_quietly
 def log_error_rate(rate: float) -> None:
     """Say at ERROR that most of the recent turns failed open.
 
@@ -98,6 +134,7 @@ def log_error_rate(rate: float) -> None:
     )
 
 
+@_quietly
 def log_stats(stats: RecallStats, style: Literal["block", "line", "json", "off"]) -> None:
     """Log the counters at INFO in the given style."""
     if style == "off" or not logger.isEnabledFor(logging.INFO):

@@ -6,12 +6,12 @@ fail-open that nobody counts looks like a system that works, so failures come fi
 
 from __future__ import annotations
 
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ..core import forks
 from ..core.pipeline import failure_of
 from ..core.types import DeciderCall, Recall, TurnTrace
 
@@ -24,6 +24,9 @@ _ENOUGH = 20
 _ALARMING = 0.5
 _RECOVERED = 0.25
 _MOST_BREAKERS = 64
+
+_MOST_NAMES = 200
+"""Names of one kind, such as ids of models, that are counted apart."""
 
 _GATE_OUTCOMES = ("open", "closed", "failed", "abstained", "ungated", "disabled")
 
@@ -42,6 +45,15 @@ class Counted:
     """Whether with this turn most of the recent ones have failed open: once, until it has recovered."""
 
 
+class _Named(Counter[str]):
+    """Counts by names that come from outside: once there are many, a new one counts as "other"."""
+
+    def __setitem__(self, name: str, count: int) -> None:
+        if name not in self and len(self) >= _MOST_NAMES:
+            name, count = "other", self["other"] + count
+        super().__setitem__(name, count)
+
+
 class RecallStats:
     """Counters, thread-safe; one object may be shared by many managers.
 
@@ -49,17 +61,17 @@ class RecallStats:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
         self._counts: Counter[str] = Counter()
         self._gate: Counter[str] = Counter()
-        self._dropped: Counter[str] = Counter()
-        self._decider_errors: Counter[str] = Counter()
+        self._dropped: Counter[str] = _Named()
+        self._decider_errors: Counter[str] = _Named()
         self._no_answers: Counter[str] = Counter()
-        self._retrieval_errors: Counter[str] = Counter()
-        self._answered_by: Counter[str] = Counter()
-        self._passed_over: Counter[str] = Counter()
-        self._models: Counter[str] = Counter()
-        self._untuned: Counter[str] = Counter()
+        self._retrieval_errors: Counter[str] = _Named()
+        self._answered_by: Counter[str] = _Named()
+        self._passed_over: Counter[str] = _Named()
+        self._models: Counter[str] = _Named()
+        self._untuned: Counter[str] = _Named()
         self._decider_s = 0.0
         self._retrieval_s = 0.0
         self._recall_s = 0.0
@@ -216,6 +228,7 @@ class RecallStats:
         self._breakers.update(states)
         if len(self._breakers) > _MOST_BREAKERS:
             self._breakers = {name: state for name, state in self._breakers.items() if state != "closed"}
+            self._breakers = dict(list(self._breakers.items())[-_MOST_BREAKERS:])
 
     def _error_rate(self) -> float | None:
         return sum(self._recent) / len(self._recent) if self._recent else None

@@ -14,7 +14,6 @@ import contextlib
 import json
 import math
 import os
-import threading
 import uuid
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -23,6 +22,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ..core import forks
 from ..core.types import Judgement, Recall, Turn
 from ..errors import ConfigurationError, TraceFileError
 
@@ -291,7 +291,7 @@ class TraceFile:
             return mine
 
 
-_ROTATING = threading.Lock()
+_ROTATING = forks.Lock()
 
 
 @contextlib.contextmanager

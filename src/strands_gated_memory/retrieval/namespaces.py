@@ -13,15 +13,19 @@ def check_template(namespace: str) -> None:
     """Check that a namespace template can be filled.
 
     Raises:
-        ConfigurationError: It has an unknown or empty placeholder, or an unbalanced brace.
+        ConfigurationError: It has an unknown or empty placeholder, one with a format, or an unbalanced brace.
     """
     try:
-        names = [name for _, name, _, _ in string.Formatter().parse(namespace) if name is not None]
+        fields = [field for field in string.Formatter().parse(namespace) if field[1] is not None]
     except ValueError as error:
         raise ConfigurationError(
             f"retrieval_config namespace {namespace!r} has an unbalanced brace: {error}"
         ) from error
-    for name in names:
+    for _, name, format_spec, conversion in fields:
+        if format_spec or conversion:
+            raise ConfigurationError(
+                f"retrieval_config namespace {namespace!r} formats the placeholder {name!r}; write {{{name}}} alone"
+            )
         if name not in PLACEHOLDERS:
             raise ConfigurationError(
                 f"retrieval_config namespace {namespace!r} has the placeholder {{{name}}}; "
@@ -30,22 +34,18 @@ def check_template(namespace: str) -> None:
 
 
 def fill(namespace: str, *, actor_id: str, session_id: str, strategy_id: str | None) -> str:
-    """Return the path to search: placeholders filled, one slash at the end.
+    """Return the path to search: the template with one slash at the end, its placeholders filled.
 
-    Without the slash a search for "/users/Bob" would match "/users/Bobby" too.
+    Without the slash a search for "/users/Bob" would match "/users/Bobby" too. Slashes of an id are kept:
+    "Bob/" is another user than "Bob", and an empty value must not search the folder above.
     """
-    path = namespace.format(actorId=actor_id, sessionId=session_id, memoryStrategyId=strategy_id or "")
-    return with_slash(path)
-
-
-def with_slash(path: str) -> str:
-    """Return a path that ends with exactly one slash."""
-    return path.rstrip("/") + "/"
+    template = namespace.rstrip("/") + "/"
+    return template.format(actorId=actor_id, sessionId=session_id, memoryStrategyId=strategy_id or "")
 
 
 def in_scope(record_namespace: str, path: str) -> bool:
     """Tell whether a record's namespace is the searched path or below it, segment by segment."""
-    return with_slash(record_namespace).startswith(path)
+    return (record_namespace if record_namespace.endswith("/") else record_namespace + "/").startswith(path)
 
 
 def is_own_summary(record_namespace: str, text: str, session_id: str) -> bool:
