@@ -33,7 +33,11 @@ Each `StageError` has one `kind`, the word that counters and log lines use for i
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any, ClassVar
+
+_CAUSE_CHARACTERS = 300
 
 
 class GatedMemoryError(Exception):
@@ -228,3 +232,25 @@ def error_kind(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "timeout"
     return type(error).__name__
+
+
+def cause_of(error: BaseException, private: Iterable[str]) -> str:
+    """Return an error's text for the log; one that quotes the turn is reduced to its class.
+
+    Args:
+        error: Any exception that a stage ended with.
+        private: The texts of the turn.
+    """
+    name = type(error).__name__
+    try:
+        text = repr(error)[:_CAUSE_CHARACTERS]
+    except Exception:
+        return name
+    secret = {word for text_of_turn in private for word in _words(text_of_turn)}
+    if secret & set(_words(text.replace(name, " "))):
+        return f"{name} (its message shares words with the turn and is withheld)"
+    return text
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w{5,}", text.casefold())

@@ -1,4 +1,4 @@
-"""How long the decision under way may take: set by whoever waits for it, read by whoever makes it.
+"""How long a recall may take, and the decision under way: set by whoever waits for it, read by whoever makes it.
 
 `Decider.decide` takes no deadline, so that a plain function can be one. The pipeline, which waits only
 so long, leaves its limit in a context variable; deciders that talk to a network end their call by then.
@@ -8,10 +8,30 @@ from __future__ import annotations
 
 import time
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 from .assigned import Assigned
 
 _UNTIL: ContextVar[float | None] = ContextVar("strands_gated_memory_until", default=None)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What is left of one recall's deadline."""
+
+    deadline_s: float
+    """Seconds that the whole recall may take."""
+    started: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.time)
+    """When it began, in seconds since 1970-01-01 UTC."""
+
+    def spent(self) -> float:
+        """Return the seconds since the recall began."""
+        return time.monotonic() - self.started
+
+    def left(self) -> float:
+        """Return the seconds until the deadline, 0 when it has passed."""
+        return max(0.0, self.deadline_s - self.spent())
 
 
 def limited_to(seconds: float) -> Assigned[float | None]:

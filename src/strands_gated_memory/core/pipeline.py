@@ -9,72 +9,32 @@ into a turn unless the policy's `on_failure` says so, and every failure is writt
 
 from __future__ import annotations
 
-import math
-import re
-import threading
-import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from ..errors import (
-    ConfigurationError,
-    DeciderOverloaded,
-    DeciderSkipped,
-    DeciderTimeout,
-    RecallFailed,
-    RetrievalOverloaded,
-    RetrievalSkipped,
-    RetrievalTimeout,
-    StageError,
-    error_kind,
-)
+from ..errors import RecallFailed
 from . import block as block_stage
-from . import breaker as breakers
-from . import budget, forks, same_facts
 from . import gate as gate_stage
 from . import questions as q
 from . import router as router_stage
+from . import same_facts
 from . import select as select_stage
+from .asking import Asker
+from .breaker import BreakerState
+from .budget import Clock
 from .instructions import instructs
 from .policy import RecallPolicy
 from .render import render_record
 from .render.characters import inert
-from .settings import MOST_SECONDS
-from .types import DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Stage, Turn, TurnTrace
+from .searching import Found, Search, Searcher
+from .types import DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Turn, TurnTrace
 from .wordings import RECORD_INSTRUCTIONS
-from .workers import DECISIONS, SEARCHES, Call, PoolFull, WorkerPool
-
-Search = Callable[[str], Iterable[Record]]
-"""Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself."""
 
 _VALIDATOR_RESERVE = 0.1
 """Share of the deadline that a search may not use, so that the validator still gets its turn."""
 
-_CAUSE_CHARACTERS = 300
-_NAME_CHARACTERS = 80
-_MOST_RECORDS = 1000
-"""Records of one search that are read; the service returns 100 at most."""
 _LONGEST_TEXT = 64_000
 """Characters of a record that are read, four times what the service stores."""
-
-_T = TypeVar("_T")
-
-
-@dataclass
-class _Clock:
-    """What is left of one recall's deadline, in seconds."""
-
-    deadline_s: float
-    started: float = field(default_factory=time.monotonic)
-    started_at: float = field(default_factory=time.time)
-
-    def spent(self) -> float:
-        return time.monotonic() - self.started
-
-    def left(self) -> float:
-        return max(0.0, self.deadline_s - self.spent())
 
 
 @dataclass(frozen=True)
@@ -95,13 +55,6 @@ class _Judged:
     """In the order in which they are injected."""
     call: DeciderCall | None
     thresholds: q.Thresholds
-
-
-@dataclass(frozen=True)
-class _Found:
-    records: tuple[Record, ...]
-    dropped: tuple[Dropped, ...]
-    lookups: tuple[Lookup, ...]
 
 
 class RecallPipeline:
@@ -132,28 +85,17 @@ class RecallPipeline:
         target: str | None = None,
     ) -> None:
         block_stage.check_tag(context_tag)
-        if decider is not None and not isinstance(decider, q.Decider):
-            raise ConfigurationError(
-                f"RecallPipeline needs an object with decide(state, questions), or None, got {type(decider).__name__}; "
-                "write RecallPipeline(resolve_decider(...), policy)"
-            )
-        self.decider = decider
         self.policy = policy or RecallPolicy()
+        self._asker = Asker(decider, self.policy, decider_key)
+        router = self.policy.router
+        self._searcher = Searcher(self.policy.breaker, router.pinned, router.pinned_ttl_s, target)
         self._context_tag = context_tag
         self._strategies = dict(strategies or {})
-        self._policy_thresholds = {
-            "gate": self.policy.gate.threshold,
-            "router": self.policy.router.threshold,
-            "validator": self.policy.validator.threshold,
-            "relative": self.policy.select.relative,
-        }
-        self._set_thresholds = _set_thresholds(self.policy)
-        self._pinned = _PinnedCache(self.policy.router.pinned_ttl_s)
-        self._breaker = breakers.breaker_of(
-            ("decider", decider if decider_key is None else decider_key), f"decider:{_short_name(decider, decider_key)}"
-        )
-        self._search_breakers: dict[str, breakers.CircuitBreaker] = {}
-        self._target = target
+
+    @property
+    def decider(self) -> q.Decider | None:
+        """The decision model, None if there is none."""
+        return self._asker.decider
 
     def gate(self, turn: Turn, namespaces: Iterable[str]) -> GateDecision:
         """Decide whether this turn looks anything up, and in which namespaces.
@@ -169,7 +111,7 @@ class RecallPipeline:
         Raises:
             RecallFailed: There is no answer, and the policy's `on_failure` is "raise".
         """
-        decided = self._gate(turn, tuple(namespaces), _Clock(_deadline(self.decider, self.policy)))
+        decided = self._gate(turn, tuple(namespaces), Clock(self._asker.deadline_s))
         self._raise_if_asked((decided.call,))
         return decided.decision
 
@@ -186,7 +128,7 @@ class RecallPipeline:
         Raises:
             RecallFailed: A record has no valid answer, and the policy's `on_failure` is "raise".
         """
-        clock = _Clock(_deadline(self.decider, self.policy))
+        clock = Clock(self._asker.deadline_s)
         judged = self._judge(turn, records, self._render(records, clock), clock)
         self._raise_if_asked((judged.call,))
         return judged.judgements
@@ -205,7 +147,7 @@ class RecallPipeline:
         Raises:
             RecallFailed: The decider or a search failed, and the policy's `on_failure` is "raise".
         """
-        clock = _Clock(_deadline(self.decider, self.policy))
+        clock = Clock(self._asker.deadline_s)
         namespaces = tuple(namespaces)
         decided = self._gate(turn, namespaces, clock)
         gate = decided.decision
@@ -244,9 +186,7 @@ class RecallPipeline:
 
     def moved_to(self, target: str | None) -> None:
         """Search for another user, session or memory: forget the pinned namespaces' records of the one before."""
-        self._pinned.clear()
-        self._target = target
-        self._search_breakers = {}
+        self._searcher.moved_to(target)
 
     # Failures
 
@@ -254,39 +194,23 @@ class RecallPipeline:
         if self.policy.on_failure != "raise":
             return
         for step in steps:
-            if step is not None and (failure := failure_of(step)) is not None:
+            for failure in () if step is None else step.failures:
                 raise RecallFailed(*failure, recall)
 
-    def _breaker_states(self, namespaces: Iterable[str]) -> dict[str, breakers.BreakerState]:
+    def _breaker_states(self, namespaces: Iterable[str]) -> dict[str, BreakerState]:
         if self.policy.breaker.failures is None:
             return {}
-        met = [self._search_breakers[name] for name in namespaces if name in self._search_breakers]
-        if self.decider is not None:
-            members = getattr(self.decider, "breakers", ())
-            members = members if isinstance(members, tuple) else ()
-            met[:0] = [self._breaker, *(one for one in members if isinstance(one, breakers.CircuitBreaker))]
-        return {one.name: one.state for one in met}
-
-    def _search_breaker(self, namespace: str) -> breakers.CircuitBreaker:
-        found = self._search_breakers.get(namespace)
-        if found is None:
-            whose = self if self._target is None else self._target
-            found = breakers.breaker_of(
-                ("retrieval", whose, namespace),
-                ":".join(part for part in ("retrieval", self._target, namespace) if part is not None),
-            )
-            self._search_breakers[namespace] = found
-        return found
+        return {one.name: one.state for one in (*self._asker.breakers(), *self._searcher.breakers(namespaces))}
 
     # Gate and router
 
-    def _gate(self, turn: Turn, namespaces: tuple[str, ...], clock: _Clock) -> _Decided:
+    def _gate(self, turn: Turn, namespaces: tuple[str, ...], clock: Clock) -> _Decided:
         pinned = self.policy.router.pinned
         gated = tuple(name for name in namespaces if name not in pinned)
         probabilities: dict[str, float | None] = dict.fromkeys(namespaces)
         if self.decider is None or not gated:
             decision = GateDecision(True, None, probabilities, gated, "ungated")
-            return _Decided(decision, None, self._thresholds({}))
+            return _Decided(decision, None, self._asker.thresholds())
         gate, router = self.policy.gate.question, self.policy.router.question
         questions: dict[str, q.Question] = {q.GATE_ID: gate.question()}
         asked: dict[str, str] = {}
@@ -297,7 +221,7 @@ class RecallPipeline:
                     questions[asked[name]] = router.question(description)
         # Half of the deadline at most goes to searching, so a decider that hangs does not cost the memory.
         budget_s = clock.deadline_s - min(self.policy.retrieve.timeout_s, clock.deadline_s / 2)
-        answers, call, thresholds = self._ask("gate", turn, questions, budget_s, clock)
+        answers, call, thresholds = self._asker.ask("gate", turn, questions, budget_s, clock)
         outcome, probability = gate_stage.read_gate(gate.read(answers[q.GATE_ID]), thresholds.gate)
         probabilities.update({name: q.probability_of(router.read(answers[key])) for name, key in asked.items()})
         if outcome == "closed":
@@ -312,75 +236,27 @@ class RecallPipeline:
     # Search
 
     def _search(
-        self, turn: Turn, namespaces: tuple[str, ...], wanted: tuple[str, ...], search: Search, clock: _Clock
-    ) -> _Found:
-        reserve = _VALIDATOR_RESERVE * clock.deadline_s if self.decider is not None else 0.0
-        limit = min(self.policy.retrieve.timeout_s, max(0.0, clock.left() - reserve))
-        running = [
-            self._start_search(name, search, limit, clock)
-            for name in sorted(dict.fromkeys(wanted), key=namespaces.index)
-        ]
-        until = time.monotonic() + limit
-        for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
-            if one.call is not None:
-                one.error = _wait_for(one.call, max(0.0, until - time.monotonic()), RetrievalTimeout)
-        records: list[Record] = []
-        dropped: list[Dropped] = []
-        lookups: list[Lookup] = []
-        for one in running:
-            error = one.error
-            if one.ticket is not None:
-                self._search_breaker(one.namespace).report(one.ticket, error is None, self.policy.breaker)
-            found, left_out = one.collector.close()
-            if one.call is not None and one.pinned and error is None:
-                self._pinned.put(one.namespace, found)
-            records += sorted(found, key=_search_order)
-            dropped += left_out
-            lookups.append(
-                Lookup(
-                    namespace=one.namespace,
-                    seconds=one.collector.seconds(),
-                    records=len(found) + len(left_out),
-                    error=error_kind(error) if error is not None else None,
-                    cause=None if error is None else _cause(error, (turn.text,)),
-                    pinned=one.pinned,
-                    cached=one.call is None and error is None,
-                    started_s=one.started_s,
-                )
-            )
-        return _Found(tuple(records), tuple(dropped), tuple(lookups))
-
-    def _start_search(self, namespace: str, search: Search, limit: float, clock: _Clock) -> _Running:
-        one = _Running(namespace, _Collector(), namespace in self.policy.router.pinned, clock.spent())
-        if one.pinned and (cached := self._pinned.get(namespace)) is not None:
-            one.collector.add(cached)
-        elif limit <= 0.0:
-            one.error = RetrievalTimeout("no time was left to search")
-        elif (ticket := self._search_breaker(namespace).admit(self.policy.breaker)) is None:
-            one.error = RetrievalSkipped(f"not searched: its circuit breaker is open ({_again(self.policy)})")
-        else:
-            one.ticket = ticket
-            lane = self if self._target is None else self._target
-            work = _collecting(search, namespace, one.collector)
-            one.call = _submit(SEARCHES, work, lane, RetrievalOverloaded)
-            return one
-        one.collector.ended()
-        return one
+        self, turn: Turn, namespaces: tuple[str, ...], wanted: tuple[str, ...], search: Search, clock: Clock
+    ) -> Found:
+        reserve_s = _VALIDATOR_RESERVE * clock.deadline_s if self.decider is not None else 0.0
+        limit_s = min(self.policy.retrieve.timeout_s, max(0.0, clock.left() - reserve_s))
+        in_order = sorted(dict.fromkeys(wanted), key=namespaces.index)
+        return self._searcher.search(turn, in_order, search, limit_s, clock)
 
     # Validate and select
 
-    def _judge(self, turn: Turn, records: Sequence[Record], rendered: Sequence[str], clock: _Clock) -> _Judged:
+    def _judge(self, turn: Turn, records: Sequence[Record], rendered: Sequence[str], clock: Clock) -> _Judged:
         present = [at for at, text in enumerate(rendered) if text]
         probabilities: dict[int, float | None] = dict.fromkeys(present)
         call: DeciderCall | None = None
-        thresholds = self._thresholds({})
+        thresholds = self._asker.thresholds()
         answers: Mapping[str, q.Answer] = {}
         validator = self.policy.validator
         if self.decider is not None and present:
             questions = {_asks_about(at): validator.question.question(rendered[at]) for at in present}
             if validator.drop_instructions and getattr(self.decider, "answers_custom", True):
                 questions.update({_asks_instructs(at): RECORD_INSTRUCTIONS.question(rendered[at]) for at in present})
-            answers, call, thresholds = self._ask("validator", turn, questions, clock.left(), clock)
+            answers, call, thresholds = self._asker.ask("validator", turn, questions, clock.left(), clock)
             read = validator.question.read
             probabilities = {at: q.probability_of(read(answers[_asks_about(at)])) for at in present}
         reasons: dict[int, str | None] = dict.fromkeys(range(len(records)), "empty")
@@ -422,7 +298,7 @@ class RecallPipeline:
         kept = "ungated" if self.decider is None else "not_judged" if probability is None else "relevant"
         return Judgement(record, probability, True, kept, rendered)
 
-    def _render(self, records: Sequence[Record], clock: _Clock) -> list[str]:
+    def _render(self, records: Sequence[Record], clock: Clock) -> list[str]:
         texts = [record.text[:_LONGEST_TEXT] if isinstance(record.text, str) else "" for record in records]
         if self.policy.render.mode == "raw":
             # A record stays one line, or it could add lines that look like other records.
@@ -430,183 +306,10 @@ class RecallPipeline:
         # The shape of a record is not worth being late for.
         return [render_record(text) if clock.left() > 0.0 else inert(text) for text in texts]
 
-    # Asking
-
-    def _ask(
-        self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float, clock: _Clock
-    ) -> tuple[dict[str, q.Answer], DeciderCall, q.Thresholds]:
-        """Ask within a budget; every question gets an answer, which may be `NoAnswer`."""
-        started_s = clock.spent()
-        reply, error = self._reply(turn, questions, budget_s)
-        if error is None:
-            answers = {name: reply[name] for name in questions}
-        else:
-            reason: q.NoAnswerReason = "timeout" if error_kind(error) == "timeout" else "missing"
-            answers = {name: q.NoAnswer(reason) for name in questions}
-        call = DeciderCall(
-            stage=stage,
-            questions=len(questions),
-            seconds=clock.spent() - started_s,
-            started_s=started_s,
-            model=reply.model,
-            answered_by=reply.answered_by,
-            passed_over=reply.passed_over,
-            truncated=reply.truncated,
-            untuned=tuple(
-                why for name, why in reply.untuned.items() if name != "router" and name not in self._set_thresholds
-            ),
-            error=error_kind(error) if error is not None else None,
-            no_answers={} if error is not None else q.unanswered(answers),
-            cause=None if error is None else _cause(error, (turn.text, *turn.previous, *_subjects(questions))),
-        )
-        return answers, call, self._thresholds(reply.thresholds)
-
-    def _reply(
-        self, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
-    ) -> tuple[q.Reply, BaseException | None]:
-        """Ask within a budget and through the circuit breaker; the reply counts if there is no error."""
-        decider, settings, nothing = self.decider, self.policy.breaker, q.Reply({})
-        assert decider is not None
-        if budget_s <= 0.0:
-            return nothing, DeciderTimeout("no time was left to ask")
-        ticket = self._breaker.admit(settings)
-        if ticket is None:
-            return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({_again(self.policy)})")
-        with budget.limited_to(budget_s), breakers.governed_by(settings):
-            # The reply is read over there: it may be as slow or as hostile as the call.
-            call = _submit(
-                DECISIONS, lambda: q.asked(decider, q.state_of(turn), questions), self._breaker, DeciderOverloaded
-            )
-        error = _wait_for(call, budget_s, DeciderTimeout)
-        reply = nothing if error is not None or isinstance(call, StageError) else call.result()
-        self._breaker.report(ticket, error is None and q.is_usable(reply), settings)
-        return reply, error
-
     @property
     def _questions(self) -> dict[str, str]:
         gate, router, validator = self.policy.gate, self.policy.router, self.policy.validator
         return {"gate": gate.question.key, "router": router.question.key, "validator": validator.question.key}
-
-    def _thresholds(self, measured: Mapping[str, float]) -> q.Thresholds:
-        """Return the thresholds in force: the policy's where set, else those of the model that answered."""
-        ours = self._policy_thresholds
-        own = getattr(self.decider, "thresholds", None)
-        shipped = {name: getattr(own, name) for name in ours} if isinstance(own, q.Thresholds) else {}
-        known = {name: value for name, value in {**shipped, **measured}.items() if value is not None}
-        return q.Thresholds(**ours | known | {name: ours[name] for name in self._set_thresholds})
-
-
-class _Collector:
-    """What a search has found so far. Closing takes a copy, so that records that come late touch nothing."""
-
-    def __init__(self) -> None:
-        self._records: list[Record] = []
-        self._dropped: list[Dropped] = []
-        self._closed = False
-        self._started = time.monotonic()
-        self._ended: float | None = None
-
-    def add(self, items: Iterable[Any], namespace: str = "") -> None:
-        for item in items:
-            if self._closed or len(self._records) >= _MOST_RECORDS:
-                return
-            if isinstance(item, Record) and isinstance(item.text, str):
-                self._records.append(item)
-            else:
-                stand_in = item if isinstance(item, Record) else Record("", namespace)
-                self._dropped.append(Dropped(stand_in, "malformed"))
-
-    def drop(self, dropped: Iterable[Dropped]) -> None:
-        self._dropped += [one for one in dropped if isinstance(one, Dropped)]
-
-    def ended(self) -> None:
-        self._ended = time.monotonic()
-
-    def seconds(self) -> float:
-        return (self._ended or time.monotonic()) - self._started
-
-    def close(self) -> tuple[tuple[Record, ...], tuple[Dropped, ...]]:
-        self._closed = True
-        return tuple(self._records), tuple(self._dropped)
-
-
-@dataclass
-class _Running:
-    """One namespace's search under way; without a call it is over: cached, or with an error."""
-
-    namespace: str
-    collector: _Collector
-    pinned: bool
-    started_s: float
-    call: Call[None] | StageError | None = None
-    ticket: int | None = None
-    error: BaseException | None = None
-
-
-def _collecting(search: Search, namespace: str, collector: _Collector) -> Callable[[], None]:
-    def run() -> None:
-        try:
-            found = search(namespace)
-            collector.drop(getattr(found, "dropped", ()))
-            collector.add(found or (), namespace)
-        finally:
-            collector.ended()
-
-    return run
-
-
-class _PinnedCache:
-    """The records of pinned namespaces, per pipeline, each for a time to live in seconds."""
-
-    def __init__(self, ttl_s: float) -> None:
-        self._ttl_s = ttl_s
-        self._lock = forks.Lock()
-        self._entries: dict[str, tuple[float, tuple[Record, ...]]] = {}
-
-    def get(self, namespace: str) -> tuple[Record, ...] | None:
-        with self._lock:
-            entry = self._entries.get(namespace)
-        return entry[1] if entry and time.monotonic() - entry[0] < self._ttl_s else None
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
-
-    def put(self, namespace: str, records: tuple[Record, ...]) -> None:
-        with self._lock:
-            self._entries[namespace] = (time.monotonic(), records)
-
-
-def _submit(
-    pool: WorkerPool, work: Callable[[], _T], lane: Hashable, overloaded: type[StageError]
-) -> Call[_T] | StageError:
-    """Run a call in the pool; a pool that cannot take it gives an error."""
-    try:
-        return pool.submit(work, lane)
-    except (PoolFull, RuntimeError) as error:  # RuntimeError: no thread can be started
-        return overloaded(str(error))
-
-
-def failure_of(step: DeciderCall | Lookup) -> tuple[str, str, str | None] | None:
-    """Return stage, kind and cause of what failed in a request or a search, None when nothing did."""
-    if isinstance(step, Lookup):
-        return None if step.error is None else ("retrieve", step.error, f"namespace {step.namespace}: {step.cause}")
-    if step.error is not None:
-        return step.stage, step.error, step.cause
-    for reason, count in step.no_answers.items():
-        if reason != "abstained":
-            return step.stage, reason, f"{count} of {step.questions} questions got no usable answer"
-    return None
-
-
-def _short_name(decider: q.Decider | None, key: object) -> str:
-    if isinstance(key, str):
-        return key
-    return q.name_of(decider)[:_NAME_CHARACTERS]
-
-
-def _again(policy: RecallPolicy) -> str:
-    return f"tried again after {policy.breaker.cooldown_s:g} s"
 
 
 def _asks_about(at: int) -> str:
@@ -615,58 +318,3 @@ def _asks_about(at: int) -> str:
 
 def _asks_instructs(at: int) -> str:
     return f"instructions_{at}"
-
-
-def _wait_for(call: Call[Any] | StageError, seconds: float, timeout: type[StageError]) -> BaseException | None:
-    """Wait for a call and return its failure, None when it succeeded; a late result is discarded."""
-    if isinstance(call, StageError):
-        return call
-    try:
-        return call.exception(timeout=seconds)
-    except FutureTimeout:
-        call.cancel()
-        return timeout(f"no answer within {seconds:.3f} s")
-
-
-def _search_order(record: Record) -> tuple[float, str, str]:
-    """Best score first, records without a score last, then by id and text: the same order every time."""
-    try:
-        score = math.nan if record.score is None else float(record.score)
-    except (TypeError, ValueError, OverflowError):  # not a number that can be compared
-        score = math.nan
-    return (math.inf if math.isnan(score) else -score, str(record.record_id or ""), record.text)
-
-
-def _set_thresholds(policy: RecallPolicy) -> set[str]:
-    """Return the thresholds that the policy's author has set."""
-    stages = {"gate": policy.gate, "router": policy.router, "validator": policy.validator}
-    found = {name for name, stage in stages.items() if "threshold" in stage.model_fields_set}
-    return found | ({"relative"} if "relative" in policy.select.model_fields_set else set())
-
-
-def _subjects(questions: Mapping[str, q.Question]) -> list[str]:
-    return [one.subject or "" for one in questions.values()]
-
-
-def _cause(error: BaseException, private: Iterable[str]) -> str:
-    """Return an error's text for the log; one that quotes the turn is reduced to its class."""
-    name = type(error).__name__
-    try:
-        text = repr(error)[:_CAUSE_CHARACTERS]
-    except Exception:
-        return name
-    secret = {word for text_of_turn in private for word in _words(text_of_turn)}
-    if secret & set(_words(text.replace(name, " "))):
-        return f"{name} (its message shares words with the turn and is withheld)"
-    return text
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w{5,}", text.casefold())
-
-
-def _deadline(decider: q.Decider | None, policy: RecallPolicy) -> float:
-    own = getattr(decider, "deadline_s", None)
-    if "deadline_s" in policy.model_fields_set or not isinstance(own, int | float) or not 0 < own <= MOST_SECONDS:
-        return policy.deadline_s
-    return float(own)

@@ -1,6 +1,6 @@
 """The values of one turn, in the order in which they flow from the user's message to the injected block.
 
-All are frozen. Nothing here computes.
+All are frozen. Nothing here decides.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..errors import DeciderSkipped
 from .breaker import BreakerState
@@ -25,6 +25,17 @@ Stage = Literal["gate", "retrieve", "validator", "turn"]
 - `"validator"`: the request that holds one question per record.
 - `"turn"`: anything outside these, caught by the last safety net.
 """
+
+
+class Failure(NamedTuple):
+    """Something that failed open."""
+
+    stage: Stage
+    kind: str
+    """The word that the counters use."""
+    cause: str | None
+    """What failed, in words."""
+
 
 GateOutcome = Literal["open", "closed", "failed", "abstained", "ungated", "disabled"]
 """What became of the gate on one turn.
@@ -171,6 +182,17 @@ class DeciderCall:
         """Whether nobody was asked, because the decider had failed repeatedly just before."""
         return self.error == SKIPPED
 
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What failed: the request, or questions by reason; an abstention is no failure."""
+        if self.error is not None:
+            return (Failure(self.stage, self.error, self.cause),)
+        return tuple(
+            Failure(self.stage, reason, f"{count} of {self.questions} questions got no usable answer")
+            for reason, count in self.no_answers.items()
+            if reason != "abstained"
+        )
+
 
 @dataclass(frozen=True)
 class Lookup:
@@ -196,6 +218,13 @@ class Lookup:
     def skipped(self) -> bool:
         """Whether nothing was searched, because the namespace had failed repeatedly just before."""
         return self.error == SKIPPED
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What failed, if anything did."""
+        if self.error is None:
+            return ()
+        return (Failure("retrieve", self.error, f"namespace {self.namespace}: {self.cause}"),)
 
 
 @dataclass(frozen=True)

@@ -74,18 +74,15 @@ def log_failures(recall: Recall) -> None:
     """Warn about a turn's failures: the 1st, 10th, 100th … of each stage and kind in this process."""
     trace = recall.trace
     for call in trace.decider_calls:
-        if call.error is not None:
-            _log(call.stage, call.error, call.cause)
-        for reason, count in call.no_answers.items():
-            if reason != "abstained":
-                _log(call.stage, reason, f"{count} of {call.questions} questions got no usable answer")
+        for failure in call.failures:
+            _log(*failure)
         for who in call.passed_over:
             _log("fallback", who, "the next decider of the list was asked")
         for why in call.untuned:
             _log_once(why)
     for lookup in trace.lookups:
-        if lookup.error is not None:
-            _log("retrieve", lookup.error, f"namespace {lookup.namespace}: {lookup.cause}")
+        for failure in lookup.failures:
+            _log(*failure)
     if trace.failure is not None:
         _log("turn", trace.failure, None)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..core import forks
-from ..core.pipeline import failure_of
 from ..core.types import DeciderCall, Recall, TurnTrace
 
 _T = TypeVar("_T")
@@ -85,8 +84,8 @@ class RecallStats:
         trace = recall.trace
         failed = (
             trace.failure is not None
-            or any(map(failure_of, trace.decider_calls))
-            or any(map(failure_of, trace.lookups))
+            or any(call.failures for call in trace.decider_calls)
+            or any(lookup.failures for lookup in trace.lookups)
         )
         with self._lock:
             first_degradation = failed and not self._degraded

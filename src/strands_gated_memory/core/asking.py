@@ -1,0 +1,156 @@
+"""Asking the decision model, within a budget and through its circuit breaker: what fails is an answer too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import (
+    ConfigurationError,
+    DeciderOverloaded,
+    DeciderSkipped,
+    DeciderTimeout,
+    StageError,
+    cause_of,
+    error_kind,
+)
+from . import questions as q
+from .breaker import CircuitBreaker, breaker_of, governed_by
+from .budget import Clock, limited_to
+from .policy import RecallPolicy
+from .settings import MOST_SECONDS
+from .types import DeciderCall, Stage, Turn
+from .workers import DECISIONS, start, wait
+
+_NAME_CHARACTERS = 80
+
+
+class Asker:
+    """Asks one decision model under one policy.
+
+    Args:
+        decider: The decision model; None if there is none to ask.
+        policy: Thresholds, deadline and circuit breaker.
+        key: Who it is for its circuit breaker and its share of the threads; None: the decider itself.
+
+    Raises:
+        ConfigurationError: `decider` has no `decide`.
+    """
+
+    def __init__(self, decider: q.Decider | None, policy: RecallPolicy, key: object) -> None:
+        if decider is not None and not isinstance(decider, q.Decider):
+            raise ConfigurationError(
+                f"RecallPipeline needs an object with decide(state, questions), or None, got {type(decider).__name__}; "
+                "write RecallPipeline(resolve_decider(...), policy)"
+            )
+        self.decider = decider
+        self._policy = policy
+        self._thresholds = {
+            "gate": policy.gate.threshold,
+            "router": policy.router.threshold,
+            "validator": policy.validator.threshold,
+            "relative": policy.select.relative,
+        }
+        self._set_thresholds = _set_thresholds(policy)
+        name = key if isinstance(key, str) else q.name_of(decider)[:_NAME_CHARACTERS]
+        self._breaker = breaker_of(("decider", decider if key is None else key), f"decider:{name}")
+
+    @property
+    def deadline_s(self) -> float:
+        """Seconds that a whole recall may take: the policy's if set, else the decider's own."""
+        own = getattr(self.decider, "deadline_s", None)
+        if "deadline_s" in self._policy.model_fields_set or not isinstance(own, int | float):
+            return self._policy.deadline_s
+        return float(own) if 0 < own <= MOST_SECONDS else self._policy.deadline_s
+
+    def breakers(self) -> list[CircuitBreaker]:
+        """Return the decider's circuit breaker, and those of a list's members."""
+        if self.decider is None:
+            return []
+        members = getattr(self.decider, "breakers", ())
+        members = members if isinstance(members, tuple) else ()
+        return [self._breaker, *(one for one in members if isinstance(one, CircuitBreaker))]
+
+    def thresholds(self, measured: Mapping[str, float] | None = None) -> q.Thresholds:
+        """Return the thresholds in force: the policy's where set, else those of the model that answered.
+
+        Args:
+            measured: What a reply says of them.
+        """
+        ours = self._thresholds
+        own = getattr(self.decider, "thresholds", None)
+        shipped = {name: getattr(own, name) for name in ours} if isinstance(own, q.Thresholds) else {}
+        known = {name: value for name, value in {**shipped, **(measured or {})}.items() if value is not None}
+        return q.Thresholds(**ours | known | {name: ours[name] for name in self._set_thresholds})
+
+    def ask(
+        self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float, clock: Clock
+    ) -> tuple[dict[str, q.Answer], DeciderCall, q.Thresholds]:
+        """Ask; every question gets an answer, which may be `NoAnswer`.
+
+        Args:
+            stage: What the questions decide.
+            turn: What the user asks.
+            questions: Question per id.
+            budget_s: Seconds to wait.
+            clock: The recall's.
+
+        Returns:
+            Answers per id, the request, and the thresholds in force for them.
+        """
+        started_s = clock.spent()
+        reply, error = self._reply(turn, questions, budget_s)
+        if error is None:
+            answers = {name: reply[name] for name in questions}
+        else:
+            reason: q.NoAnswerReason = "timeout" if error_kind(error) == "timeout" else "missing"
+            answers = {name: q.NoAnswer(reason) for name in questions}
+        call = DeciderCall(
+            stage=stage,
+            questions=len(questions),
+            seconds=clock.spent() - started_s,
+            started_s=started_s,
+            model=reply.model,
+            answered_by=reply.answered_by,
+            passed_over=reply.passed_over,
+            truncated=reply.truncated,
+            untuned=tuple(
+                why for name, why in reply.untuned.items() if name != "router" and name not in self._set_thresholds
+            ),
+            error=error_kind(error) if error is not None else None,
+            no_answers={} if error is not None else q.unanswered(answers),
+            cause=None if error is None else cause_of(error, (turn.text, *turn.previous, *_subjects(questions))),
+        )
+        return answers, call, self.thresholds(reply.thresholds)
+
+    def _reply(
+        self, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
+    ) -> tuple[q.Reply, BaseException | None]:
+        """Return the reply, which counts if there is no error, and the error."""
+        decider, settings, nothing = self.decider, self._policy.breaker, q.Reply({})
+        assert decider is not None
+        if budget_s <= 0.0:
+            return nothing, DeciderTimeout("no time was left to ask")
+        ticket = self._breaker.admit(settings)
+        if ticket is None:
+            again = f"tried again after {settings.cooldown_s:g} s"
+            return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({again})")
+        with limited_to(budget_s), governed_by(settings):
+            # The reply is read over there: it may be as slow or as hostile as the call.
+            call = start(
+                DECISIONS, lambda: q.asked(decider, q.state_of(turn), questions), self._breaker, DeciderOverloaded
+            )
+        error = wait(call, budget_s, DeciderTimeout)
+        reply = nothing if error is not None or isinstance(call, StageError) else call.result()
+        self._breaker.report(ticket, error is None and q.is_usable(reply), settings)
+        return reply, error
+
+
+def _set_thresholds(policy: RecallPolicy) -> set[str]:
+    """Return the thresholds that the policy's author has set."""
+    stages = {"gate": policy.gate, "router": policy.router, "validator": policy.validator}
+    found = {name for name, stage in stages.items() if "threshold" in stage.model_fields_set}
+    return found | ({"relative"} if "relative" in policy.select.model_fields_set else set())
+
+
+def _subjects(questions: Mapping[str, q.Question]) -> list[str]:
+    return [one.subject or "" for one in questions.values()]

@@ -1,0 +1,220 @@
+"""Searching namespaces side by side, within a limit and through circuit breakers, and pinned ones from a cache."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import RetrievalOverloaded, RetrievalSkipped, RetrievalTimeout, StageError, cause_of, error_kind
+from . import forks
+from .breaker import BreakerSettings, CircuitBreaker, breaker_of
+from .budget import Clock
+from .types import Dropped, Lookup, Record, Turn
+from .workers import SEARCHES, Call, start, wait
+
+Search = Callable[[str], Iterable[Record]]
+"""Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself."""
+
+_MOST_RECORDS = 1000
+"""Records of one search that are read; the service returns 100 at most."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the searches of one turn found, namespace by namespace, each namespace's best score first."""
+
+    records: tuple[Record, ...]
+    dropped: tuple[Dropped, ...]
+    lookups: tuple[Lookup, ...]
+
+
+class Searcher:
+    """Searches the namespaces of one target; what fails costs its own namespace.
+
+    Args:
+        breaker: When a namespace whose searches keep failing is left alone.
+        pinned: Namespaces whose records are kept once fetched.
+        pinned_ttl_s: For how long, in seconds.
+        target: What is searched, such as a memory's id, for breakers and threads; None: this object alone.
+    """
+
+    def __init__(
+        self, breaker: BreakerSettings, pinned: tuple[str, ...], pinned_ttl_s: float, target: str | None
+    ) -> None:
+        self._settings = breaker
+        self._pinned_names = pinned
+        self._pinned = _PinnedCache(pinned_ttl_s)
+        self._target = target
+        self._breakers: dict[str, CircuitBreaker] = {}
+
+    def moved_to(self, target: str | None) -> None:
+        """Search for another user, session or memory: forget what was pinned for the one before."""
+        self._pinned.clear()
+        self._target = target
+        self._breakers = {}
+
+    def breakers(self, namespaces: Iterable[str]) -> list[CircuitBreaker]:
+        """Return the circuit breakers of those namespaces that have been searched."""
+        return [self._breakers[name] for name in namespaces if name in self._breakers]
+
+    def search(self, turn: Turn, namespaces: Iterable[str], search: Search, limit_s: float, clock: Clock) -> Found:
+        """Search namespaces.
+
+        Args:
+            turn: What the user asks.
+            namespaces: Which, in the order of the result.
+            search: Searches one of them; called in worker threads.
+            limit_s: Seconds to wait for all of them; what is not there by then is done without.
+            clock: The recall's.
+        """
+        running = [self._start(name, search, limit_s, clock) for name in namespaces]
+        until = time.monotonic() + limit_s
+        for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
+            if one.call is not None:
+                one.error = wait(one.call, max(0.0, until - time.monotonic()), RetrievalTimeout)
+        records: list[Record] = []
+        dropped: list[Dropped] = []
+        lookups: list[Lookup] = []
+        for one in running:
+            error = one.error
+            if one.ticket is not None:
+                self._breaker(one.namespace).report(one.ticket, error is None, self._settings)
+            found, left_out = one.collector.close()
+            if one.call is not None and one.pinned and error is None:
+                self._pinned.put(one.namespace, found)
+            records += sorted(found, key=_search_order)
+            dropped += left_out
+            lookups.append(
+                Lookup(
+                    namespace=one.namespace,
+                    seconds=one.collector.seconds(),
+                    records=len(found) + len(left_out),
+                    error=error_kind(error) if error is not None else None,
+                    cause=None if error is None else cause_of(error, (turn.text,)),
+                    pinned=one.pinned,
+                    cached=one.call is None and error is None,
+                    started_s=one.started_s,
+                )
+            )
+        return Found(tuple(records), tuple(dropped), tuple(lookups))
+
+    def _start(self, namespace: str, search: Search, limit_s: float, clock: Clock) -> _Running:
+        one = _Running(namespace, _Collector(), namespace in self._pinned_names, clock.spent())
+        if one.pinned and (cached := self._pinned.get(namespace)) is not None:
+            one.collector.add(cached)
+        elif limit_s <= 0.0:
+            one.error = RetrievalTimeout("no time was left to search")
+        elif (ticket := self._breaker(namespace).admit(self._settings)) is None:
+            again = f"tried again after {self._settings.cooldown_s:g} s"
+            one.error = RetrievalSkipped(f"not searched: its circuit breaker is open ({again})")
+        else:
+            one.ticket = ticket
+            lane = self if self._target is None else self._target
+            one.call = start(SEARCHES, _collecting(search, namespace, one.collector), lane, RetrievalOverloaded)
+            return one
+        one.collector.ended()
+        return one
+
+    def _breaker(self, namespace: str) -> CircuitBreaker:
+        found = self._breakers.get(namespace)
+        if found is None:
+            whose = self if self._target is None else self._target
+            found = breaker_of(
+                ("retrieval", whose, namespace),
+                ":".join(part for part in ("retrieval", self._target, namespace) if part is not None),
+            )
+            self._breakers[namespace] = found
+        return found
+
+
+class _Collector:
+    """What a search has found so far. Closing takes a copy, so that records that come late touch nothing."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self._dropped: list[Dropped] = []
+        self._closed = False
+        self._started = time.monotonic()
+        self._ended: float | None = None
+
+    def add(self, items: Iterable[Any], namespace: str = "") -> None:
+        for item in items:
+            if self._closed or len(self._records) >= _MOST_RECORDS:
+                return
+            if isinstance(item, Record) and isinstance(item.text, str):
+                self._records.append(item)
+            else:
+                stand_in = item if isinstance(item, Record) else Record("", namespace)
+                self._dropped.append(Dropped(stand_in, "malformed"))
+
+    def drop(self, dropped: Iterable[Dropped]) -> None:
+        self._dropped += [one for one in dropped if isinstance(one, Dropped)]
+
+    def ended(self) -> None:
+        self._ended = time.monotonic()
+
+    def seconds(self) -> float:
+        return (self._ended or time.monotonic()) - self._started
+
+    def close(self) -> tuple[tuple[Record, ...], tuple[Dropped, ...]]:
+        self._closed = True
+        return tuple(self._records), tuple(self._dropped)
+
+
+@dataclass
+class _Running:
+    """One namespace's search under way; without a call it is over: cached, or with an error."""
+
+    namespace: str
+    collector: _Collector
+    pinned: bool
+    started_s: float
+    call: Call[None] | StageError | None = None
+    ticket: int | None = None
+    error: BaseException | None = None
+
+
+def _collecting(search: Search, namespace: str, collector: _Collector) -> Callable[[], None]:
+    def run() -> None:
+        try:
+            found = search(namespace)
+            collector.drop(getattr(found, "dropped", ()))
+            collector.add(found or (), namespace)
+        finally:
+            collector.ended()
+
+    return run
+
+
+class _PinnedCache:
+    """The records of pinned namespaces, per pipeline, each for a time to live in seconds."""
+
+    def __init__(self, ttl_s: float) -> None:
+        self._ttl_s = ttl_s
+        self._lock = forks.Lock()
+        self._entries: dict[str, tuple[float, tuple[Record, ...]]] = {}
+
+    def get(self, namespace: str) -> tuple[Record, ...] | None:
+        with self._lock:
+            entry = self._entries.get(namespace)
+        return entry[1] if entry and time.monotonic() - entry[0] < self._ttl_s else None
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
+    def put(self, namespace: str, records: tuple[Record, ...]) -> None:
+        with self._lock:
+            self._entries[namespace] = (time.monotonic(), records)
+
+
+def _search_order(record: Record) -> tuple[float, str, str]:
+    """Best score first, records without a score last, then by id and text: the same order every time."""
+    try:
+        score = math.nan if record.score is None else float(record.score)
+    except (TypeError, ValueError, OverflowError):  # not a number that can be compared
+        score = math.nan
+    return (math.inf if math.isnan(score) else -score, str(record.record_id or ""), record.text)
