@@ -55,6 +55,7 @@ _VALIDATOR_RESERVE = 0.1
 """Share of the deadline that a search may not use, so that the validator still gets its turn."""
 
 _CAUSE_CHARACTERS = 300
+_MOST_COMPARED = 10_000
 _NAME_CHARACTERS = 80
 _MOST_RECORDS = 1000
 """Records of one search that are read; the service returns 100 at most."""
@@ -333,7 +334,7 @@ class RecallPipeline:
                     seconds=one.collector.seconds(),
                     records=len(found) + len(left_out),
                     error=error_kind(error) if error is not None else None,
-                    cause=_cause(error, (turn.text,)),
+                    cause=_cause(error, (turn.text, *turn.previous)),
                     pinned=one.pinned,
                     cached=one.future is None and error is None,
                     started_s=one.started_s,
@@ -673,17 +674,30 @@ def _cause(error: BaseException | None, private: Iterable[str]) -> str | None:
         return None
     name = type(error).__name__
     try:
-        text = repr(error)[:_CAUSE_CHARACTERS]
+        text, said = repr(error), str(error)
     except Exception:
         return name
-    secret = {word for text_of_turn in private for word in _words(text_of_turn)}
-    if secret & set(_words(text.replace(name, " "))):
-        return f"{name} (its message shares words with the turn and is withheld)"
-    return text
+    words = _words(f"{text[:_MOST_COMPARED]} {said[:_MOST_COMPARED]}".replace(name, " "))
+    whole, marks = f" {' '.join(words)} ", _marks(words)
+    for text_of_turn in private:
+        secret = _words(text_of_turn)
+        if marks & _marks(secret) or (secret and f" {' '.join(secret)} " in whole):
+            return f"{name} (its message shares words with the turn and is withheld)"
+    return text[:_CAUSE_CHARACTERS]
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\w{5,}", text.casefold())
+    return re.findall(r"\w+", text.casefold())
+
+
+def _marks(words: Iterable[str]) -> set[str]:
+    """Return what tells a text apart: how its longer words begin, as they may be cut; numbers; short words of
+    scripts that write whole sentences in one."""
+    return {
+        word[:5]
+        for word in words
+        if len(word) >= 5 or (len(word) >= 3 and not word.isalpha()) or (len(word) >= 2 and not word.isascii())
+    }
 
 
 def _deadline(decider: q.Decider | None, policy: RecallPolicy) -> float:
