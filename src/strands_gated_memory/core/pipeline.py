@@ -690,14 +690,16 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
+_MARK = re.compile(r"\w{5}|(?=\d|[^\W\d]+\d)\w{3,}|(?=\w*[^\x00-\x7f])\w{2,}")
+
+
 def _marks(words: Iterable[str]) -> set[str]:
-    """Return what tells a text apart: how its longer words begin, as they may be cut; numbers; short words of
-    scripts that write whole sentences in one."""
-    return {
-        word[:5]
-        for word in words
-        if len(word) >= 5 or (len(word) >= 3 and not word.isalpha()) or (len(word) >= 2 and not word.isascii())
-    }
+    """Return what tells a text apart.
+
+    That is how its longer words begin, as they may be cut; numbers; short words in scripts of which a sentence
+    may be one word.
+    """
+    return {found[0] for word in words if (found := _MARK.match(word))}
 
 
 def _deadline(decider: q.Decider | None, policy: RecallPolicy) -> float:
