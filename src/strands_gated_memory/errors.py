@@ -38,6 +38,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 _CAUSE_CHARACTERS = 300
+_MOST_COMPARED = 10_000
+"""Characters of an error's text that are compared with the turn."""
 
 
 class GatedMemoryError(Exception):
@@ -243,14 +245,29 @@ def cause_of(error: BaseException, private: Iterable[str]) -> str:
     """
     name = type(error).__name__
     try:
-        text = repr(error)[:_CAUSE_CHARACTERS]
+        text, said = repr(error), str(error)
     except Exception:
         return name
-    secret = {word for text_of_turn in private for word in _words(text_of_turn)}
-    if secret & set(_words(text.replace(name, " "))):
-        return f"{name} (its message shares words with the turn and is withheld)"
-    return text
+    words = _words(f"{text[:_MOST_COMPARED]} {said[:_MOST_COMPARED]}".replace(name, " "))
+    whole, marks = f" {' '.join(words)} ", _marks(words)
+    for text_of_turn in private:
+        secret = _words(text_of_turn)
+        if marks & _marks(secret) or (secret and f" {' '.join(secret)} " in whole):
+            return f"{name} (its message shares words with the turn and is withheld)"
+    return text[:_CAUSE_CHARACTERS]
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\w{5,}", text.casefold())
+    return re.findall(r"\w+", text.casefold())
+
+
+_MARK = re.compile(r"\w{5}|(?=\d|[^\W\d]+\d)\w{3,}|(?=\w*[^\x00-\x7f])\w{2,}")
+
+
+def _marks(words: Iterable[str]) -> set[str]:
+    """Return what tells a text apart.
+
+    That is how its longer words begin, as they may be cut; numbers; short words in scripts of which a sentence
+    may be one word.
+    """
+    return {found[0] for word in words if (found := _MARK.match(word))}

@@ -126,6 +126,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         self._stats = _checked(stats, RecallStats, "stats") or RecallStats()
         if on_recall is not None and not callable(on_recall):
             raise ConfigurationError(f"on_recall must be a function of one Recall, got {on_recall!r}")
+        if inspect.iscoroutinefunction(on_recall) or inspect.iscoroutinefunction(type(on_recall).__call__):
+            raise ConfigurationError(f"on_recall is async, and is called from a thread; make it plain: {on_recall!r}")
         self._on_recall = on_recall
         self._trace_content = bool(_checked(trace_content, bool, "trace_content"))
         self._trace_file = None if trace_path is None else TraceFile(trace_path, max_bytes=trace_max_bytes)

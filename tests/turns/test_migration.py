@@ -168,6 +168,10 @@ def test_a_namespace_that_is_not_configured_cannot_be_pinned_or_described(bench,
         bench.manager(namespaces=(FACTS, PREFERENCES), policy={"router": router})
 
 
+async def _async_callback(recall):
+    """Nobody would await it."""
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -175,6 +179,7 @@ def test_a_namespace_that_is_not_configured_cannot_be_pinned_or_described(bench,
         pytest.param({"stats": {}}, "stats must be a RecallStats, got {}", id="stats"),
         pytest.param({"stats": RecallStats}, "stats must be a RecallStats", id="stats class"),
         pytest.param({"on_recall": "print"}, "on_recall must be a function of one Recall", id="on_recall"),
+        pytest.param({"on_recall": _async_callback}, "on_recall is async", id="on_recall async"),
         pytest.param({"decider": "embeded"}, "did you mean 'embedded'", id="decider misspelt"),
         pytest.param({"decider": 7}, r"a function \(state, questions\)", id="decider number"),
         pytest.param({"decider": lambda state: {}}, r"cannot be called as function\(state, questions\)", id="arity"),

@@ -289,3 +289,30 @@ def test_an_error_that_quotes_the_turn_is_logged_without_its_message(bench, capl
     assert len(warned(caplog)) == 2
     assert "ValueError" in caplog.text
     assert MARKER not in "".join(record.getMessage() for record in warned(caplog))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "pin 4321",
+        "is it me",
+        "密码 四三",
+        "我把钥匙放在花盆下面了" * 60,
+        "my code\nis abc",
+        "x" * 500,
+    ],
+    ids=["a number", "short words", "two characters", "cut in the middle", "two lines", "one long word"],
+)
+def test_an_error_that_quotes_a_short_or_a_long_message_is_logged_without_it(bench, caplog, message):
+    """By a decider, and by what searches."""
+
+    def decide(state, questions):
+        raise ValueError(f"cannot read {state['message']!r}" if "4" in message else state["message"])
+
+    manager = bench.manager(decider=decide)
+    bench.core.fail("RetrieveMemoryRecords", "ValidationException", message=f"bad query: {message}")
+    bench.agent(manager)(message)
+
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len([one for one in warnings if "is withheld" in one]) == 2
+    assert not any(message[:6] in one for one in warnings)

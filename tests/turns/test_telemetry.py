@@ -197,3 +197,36 @@ def test_an_exporter_that_raises_costs_nothing(bench, exporter, monkeypatch):
     agent("What do I drink?")
 
     assert blocks_per_call(agent) == [1]
+
+
+@pytest.mark.parametrize("lost", ["memory.gate", "memory.retrieve", "memory.judge"])
+@pytest.mark.parametrize("moment", ["on_start", "on_end"])
+def test_a_processor_that_raises_costs_one_span(bench, exporter, monkeypatch, lost, moment):
+    """The others are there, the one of the whole recall included: an unended span is never exported."""
+    bench.remember("Likes tea")
+    processors = trace.get_tracer_provider()._active_span_processor
+    was = getattr(processors, moment)
+
+    def fail(span, *arguments, **keywords):
+        if span.name == lost:
+            raise RuntimeError("no processor")
+        was(span, *arguments, **keywords)
+
+    monkeypatch.setattr(processors, moment, fail)
+    agent = bench.agent(bench.manager(decider=yes))
+    agent("What do I drink?")
+
+    assert blocks_per_call(agent) == [1]
+    assert {span.name for span in ours(exporter)} == {*_NAMES} - {lost}
+
+
+def test_metrics_that_raise_cost_no_span(bench, exporter, monkeypatch):
+    bench.remember("Likes tea")
+
+    def fail(*arguments):
+        raise RuntimeError("no meter")
+
+    monkeypatch.setattr("strands_gated_memory.reporting.telemetry._turns.add", fail, raising=True)
+    bench.agent(bench.manager(decider=yes))("What do I drink?")
+
+    assert {span.name for span in ours(exporter)} == {*_NAMES}

@@ -5,8 +5,10 @@ import multiprocessing
 import os
 import re
 import threading
+import time
 
 import pytest
+from bedrock_agentcore.memory.integrations.strands.config import RetrievalConfig
 from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, judging, no, yes
 
 from strands_gated_memory import ConfigurationError, RecallStats
@@ -40,8 +42,8 @@ def test_a_turn_is_one_line_of_exactly_this_shape(bench, path):
 
     (line,) = lines(path)
     assert list(line) == [
-        "version", "time", "turn", "memory_id", "actor_id", "session_id", "gate", "thresholds", "questions", "records",
-        "dropped", "lookups", "decider_calls", "namespaces", "block_tokens", "ms", "failure",
+        "version", "time", "turn", "memory_id", "actor_id", "session_id", "gate", "thresholds", "questions", "lookups",
+        "decider_calls", "namespaces", "block_tokens", "ms", "failure", "records", "dropped",
     ]  # fmt: skip
     assert line["version"] == 1
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
@@ -235,6 +237,8 @@ def test_a_folder_that_is_gone_costs_the_line_and_not_the_turn(bench, tmp_path):
     [
         ({"trace_path": "/nowhere/at/all.jsonl"}, "there is no folder '/nowhere/at'"),
         ({"trace_path": "/"}, "is a folder"),
+        ({"trace_path": "/tmp/" + 300 * "x"}, "cannot be used: File name too long"),
+        ({"trace_path": "/tmp/\0"}, "cannot be used"),
         ({"trace_path": 5}, "must be the path of a file, got 5"),
         ({"trace_path": "t.jsonl", "trace_max_bytes": 0}, "trace_max_bytes must be"),
         ({"trace_path": "t.jsonl", "trace_content": "no"}, "trace_content must be a bool, got 'no'"),
@@ -258,6 +262,75 @@ def test_a_line_that_is_none_is_named_with_file_and_line(bench, path, line, mess
 
     with pytest.raises(GatedMemoryError, match=f"traces.jsonl, {message}"):
         next(traces)
+
+
+@pytest.mark.parametrize("rest", ['{"version":1,"time":"2026', "x"])
+def test_a_line_that_another_writer_left_unfinished_costs_no_other_line(bench, path, rest):
+    """A disk that was full, a process that was killed: the next line begins anew, whoever writes it."""
+    for ask in ("What do I drink?", "And now?"):
+        bench.agent(traced(bench, path, decider=no, session_id=ask[:3]))(ask)
+        with path.open("a") as file:
+            file.write(rest)
+
+    assert len(list(read_traces(path, broken="skip"))) == 2
+    read = read_traces(path)
+    next(read)
+    with pytest.raises(GatedMemoryError, match="line 2: the line"):
+        next(read)
+
+
+def test_a_last_line_that_is_being_written_is_left_out(bench, path):
+    bench.agent(traced(bench, path, decider=no))("Thanks!")
+    with path.open("a") as file:
+        file.write(path.read_text()[:100])
+
+    assert len(list(read_traces(path))) == 1
+
+
+def test_rotated_files_can_be_read_while_there_is_no_current_one(bench, path):
+    bench.agent(traced(bench, path, decider=no))("Thanks!")
+    path.rename(f"{path}.1")
+
+    assert len(list(read_traces(path))) == 1
+    with pytest.raises(FileNotFoundError):
+        next(read_traces(path.with_name("other")))
+
+
+def test_reading_while_it_rotates_hides_no_line(bench, path):
+    """Some lines are gone because only five files are kept; between the first and the last none is."""
+    bench.agent(traced(bench, path, decider=no))("Thanks!")
+    line = json.loads(path.read_text())
+    path.unlink()
+    file, over = TraceFile(path, max_bytes=20_000), threading.Event()
+
+    def write():
+        number = 0
+        while not over.is_set():
+            file.write(json.dumps(line | {"turn": f"{number:06d}"}) + "\n")
+            number += 1
+            time.sleep(0.0005)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        time.sleep(0.3)
+        for _ in range(25):
+            turns = [int(one.turn) for one in read_traces(path)]
+            assert turns == list(range(turns[0], turns[-1] + 1))
+    finally:
+        over.set()
+        writer.join()
+
+
+def test_the_fields_that_queries_name_come_before_the_records(bench, path):
+    """CloudWatch Logs Insights finds 200 fields of a line: a turn with many records must not hide its times."""
+    bench.remember(*[f"Likes the drink number {number}" for number in range(60)])
+    config = {FACTS: RetrievalConfig(top_k=100)}
+    bench.agent(traced(bench, path, content=True, decider=yes, namespaces=config))("What do I drink?")
+
+    (line,) = lines(path)
+    assert len(line["records"]) > 40
+    assert list(line)[-2:] == ["records", "dropped"]
 
 
 def test_no_path_writes_nothing(bench, tmp_path, monkeypatch):

@@ -93,7 +93,7 @@ class Searcher:
                     seconds=one.collector.seconds(),
                     records=len(found) + len(left_out),
                     error=error_kind(error) if error is not None else None,
-                    cause=None if error is None else cause_of(error, (turn.text,)),
+                    cause=None if error is None else cause_of(error, (turn.text, *turn.previous)),
                     pinned=one.pinned,
                     cached=one.call is None and error is None,
                     started_s=one.started_s,

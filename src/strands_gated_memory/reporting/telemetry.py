@@ -11,8 +11,8 @@ passed in. Without an SDK that collects them, nothing happens. Nothing here rais
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from opentelemetry import context as otel_context
@@ -21,8 +21,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from ..core.types import DeciderCall, Lookup, Recall, Turn, TurnTrace
-
-logger = logging.getLogger(__name__)
+from .log import log_debug
 
 SCOPE = "strands_gated_memory"
 """Name of the tracer and the meter."""
@@ -56,11 +55,19 @@ def record(recall: Recall, content: Turn | None = None) -> None:
         recall: What was recalled.
         content: The turn, if its text, the records' and the block's may be in the spans; None: no text at all.
     """
-    try:
+    with _contained():
         _measure(recall)
+    with _contained():
         _make_spans(recall, content)
-    except Exception:  # an exporter or processor of the user's
-        logger.debug("telemetry of a recall failed", exc_info=True)
+
+
+@contextlib.contextmanager
+def _contained() -> Iterator[None]:
+    """Go on after what an exporter or a processor of the user's raises: one span or the metrics are lost."""
+    try:
+        yield
+    except Exception:
+        log_debug("telemetry of a recall failed")
 
 
 def _measure(recall: Recall) -> None:
@@ -95,21 +102,23 @@ def _make_spans(recall: Recall, content: Turn | None) -> None:
         root.set_attributes(_recall_attributes(recall, content))
         under = trace.set_span_in_context(root, otel_context.get_current())
         for call in seen.decider_calls:
-            span = _tracer.start_span(
-                _SPANS.get(call.stage, "memory.judge"),
-                under,
-                start_time=_ns(seen, call.started_s),
-                attributes=_call_attributes(call, recall, content),
-            )
-            _end(span, call.error, _ns(seen, call.started_s + call.seconds))
+            with _contained():
+                span = _tracer.start_span(
+                    _SPANS.get(call.stage, "memory.judge"),
+                    under,
+                    start_time=_ns(seen, call.started_s),
+                    attributes=_call_attributes(call, recall, content),
+                )
+                _end(span, call.error, _ns(seen, call.started_s + call.seconds))
         for lookup in seen.lookups:
-            span = _tracer.start_span(
-                "memory.retrieve",
-                under,
-                start_time=_ns(seen, lookup.started_s),
-                attributes=_lookup_attributes(lookup),
-            )
-            _end(span, lookup.error, _ns(seen, lookup.started_s + lookup.seconds))
+            with _contained():
+                span = _tracer.start_span(
+                    "memory.retrieve",
+                    under,
+                    start_time=_ns(seen, lookup.started_s),
+                    attributes=_lookup_attributes(lookup),
+                )
+                _end(span, lookup.error, _ns(seen, lookup.started_s + lookup.seconds))
     _end(root, seen.failure, _ns(seen, seen.seconds))
 
 

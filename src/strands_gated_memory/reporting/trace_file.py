@@ -11,14 +11,16 @@ must wait for nobody; and what fails to be written is to be counted.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -181,11 +183,6 @@ def trace_line(
         },
         "thresholds": {name: seen.thresholds.get(name) for name in TraceThresholds.model_fields},
         "questions": {name: seen.questions.get(name) for name in TraceQuestions.model_fields},
-        "records": [_record(judgement, with_text=turn is not None) for judgement in seen.judgements],
-        "dropped": [
-            {"id": _id(one.record.record_id), "namespace": one.record.namespace, "reason": one.reason}
-            for one in recall.dropped[: max(0, before_judging)]
-        ],
         "lookups": [
             {
                 "namespace": lookup.namespace,
@@ -215,6 +212,14 @@ def trace_line(
     }
     if turn is not None:
         line |= {"message": turn.text, "previous": list(turn.previous), "block": recall.block}
+    # Last: readers such as CloudWatch Logs Insights find so many fields of a line, and no more.
+    line |= {
+        "records": [_record(judgement, with_text=turn is not None) for judgement in seen.judgements],
+        "dropped": [
+            {"id": _id(one.record.record_id), "namespace": one.record.namespace, "reason": one.reason}
+            for one in recall.dropped[: max(0, before_judging)]
+        ],
+    }
     return json.dumps(_plain(line), allow_nan=False, separators=(",", ":")) + "\n"
 
 
@@ -229,7 +234,8 @@ class TraceFile:
         keep: So many full files are kept.
 
     Raises:
-        ConfigurationError: The folder does not exist, the path is a folder, or a size is no positive number.
+        ConfigurationError: The folder does not exist, the path is a folder or none at all, or a size is no positive
+            number.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES, keep: int = KEEP) -> None:
@@ -237,6 +243,13 @@ class TraceFile:
             self.path = Path(path).expanduser()
         except (TypeError, RuntimeError) as error:
             raise ConfigurationError(f"trace_path must be the path of a file, got {path!r}") from error
+        try:
+            os.stat(self.path)
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ConfigurationError(f"trace_path {str(self.path)[:80]!r} cannot be used: {why}") from error
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"trace_path {str(self.path)!r}: there is no folder {str(self.path.parent)!r}")
         if self.path.is_dir():
@@ -245,7 +258,6 @@ class TraceFile:
             raise ConfigurationError(f"trace_max_bytes must be a number of bytes above 0, got {max_bytes!r}")
         self._max_bytes = max_bytes
         self._keep = keep
-        self._torn = False
 
     def write(self, line: str) -> None:
         """Append a line.
@@ -254,10 +266,11 @@ class TraceFile:
             OSError: It could not be written, or not whole.
         """
         data = line.encode()
-        if self._torn:  # end what an earlier failure has left
-            data = b"\n" + data
         with self._opened() as descriptor:
-            size = os.fstat(descriptor).st_size
+            status = os.fstat(descriptor)
+            size = status.st_size
+            if size and stat.S_ISREG(status.st_mode) and self._is_torn(size):
+                data = b"\n" + data
             full = size and size + len(data) > self._max_bytes and self._rotate(descriptor)
             if not full:
                 return self._append(descriptor, data)
@@ -266,9 +279,17 @@ class TraceFile:
 
     def _append(self, descriptor: int, data: bytes) -> None:
         written = os.write(descriptor, data)
-        self._torn = written != len(data)
-        if self._torn:
+        if written != len(data):
             raise OSError(f"wrote {written} of {len(data)} bytes; is the disk full?")
+
+    def _is_torn(self, size: int) -> bool:
+        """Tell whether the last line was not written whole, by whichever process: ours must not continue it."""
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                file.seek(size - 1)
+                return file.read(1) not in (b"\n", b"")
+        except OSError:  # gone, or not to be read
+            return False
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
@@ -330,23 +351,48 @@ def _numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}")
 
 
-def read_traces(path: str | os.PathLike[str]) -> Iterator[TraceLine]:
+def read_traces(path: str | os.PathLike[str], *, broken: Literal["raise", "skip"] = "raise") -> Iterator[TraceLine]:
     """Read a trace file, and before it the ones that were rotated out of it: oldest turn first.
+
+    It may be written and rotated meanwhile. A last line that is not whole, because it is being written or the disk
+    was full, is left out.
 
     Args:
         path: As given to `trace_path`.
+        broken: What to do about any other line that is none of this schema, such as one that a full disk cut.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: There is no such file, nor one that was rotated out of it.
         TraceFileError: A line is no line of this schema; the message names file and line.
     """
-    current = Path(path).expanduser()
-    rotated = [one for number in range(KEEP, 0, -1) if (one := _numbered(current, number)).exists()]
-    for file in (*rotated, current):
-        with file.open(encoding="utf-8", errors="replace") as lines:
+    with contextlib.ExitStack() as opened:
+        for file, lines in _files(Path(path).expanduser(), opened):
             for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _parsed(line, file, number)
+                if not line.strip():
+                    continue
+                try:
+                    parsed = _parsed(line, file, number)
+                except TraceFileError:
+                    if broken == "skip" or not line.endswith("\n"):
+                        continue
+                    raise
+                yield parsed
+
+
+def _files(current: Path, opened: contextlib.ExitStack) -> list[tuple[Path, TextIO]]:
+    """Open a trace file and its rotated ones; return them, oldest first."""
+    found: list[tuple[Path, TextIO]] = []
+    # The newest first, so that a rotation meanwhile shows one twice and never hides one.
+    for file in (current, *(_numbered(current, number) for number in range(1, KEEP + 1))):
+        try:
+            lines = opened.enter_context(file.open(encoding="utf-8", errors="replace"))
+        except FileNotFoundError:
+            continue
+        if not any(os.path.sameopenfile(lines.fileno(), one.fileno()) for _, one in found):
+            found.insert(0, (file, lines))
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, "there is no such trace file", str(current))
+    return found
 
 
 def _parsed(line: str, file: Path, number: int) -> TraceLine:
