@@ -269,7 +269,7 @@ class TraceFile:
         with self._opened() as descriptor:
             status = os.fstat(descriptor)
             size = status.st_size
-            if size and stat.S_ISREG(status.st_mode) and self._is_torn(size):
+            if size and stat.S_ISREG(status.st_mode) and self._is_torn(status):
                 data = b"\n" + data
             full = size and size + len(data) > self._max_bytes and self._rotate(descriptor)
             if not full:
@@ -282,11 +282,13 @@ class TraceFile:
         if written != len(data):
             raise OSError(f"wrote {written} of {len(data)} bytes; is the disk full?")
 
-    def _is_torn(self, size: int) -> bool:
+    def _is_torn(self, status: os.stat_result) -> bool:
         """Tell whether the last line was not written whole, by whichever process: ours must not continue it."""
         try:
             with self.path.open("rb", buffering=0) as file:
-                file.seek(size - 1)
+                if not os.path.samestat(os.fstat(file.fileno()), status):  # rotated meanwhile
+                    return False
+                file.seek(status.st_size - 1)
                 return file.read(1) not in (b"\n", b"")
         except OSError:  # gone, or not to be read
             return False
