@@ -16,6 +16,7 @@ import json
 import math
 import os
 import stat
+import time
 import uuid
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -38,6 +39,9 @@ VERSION = 1
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 KEEP = 5
 """Rotated files that are kept."""
+_LOOKS = 5
+_BETWEEN_LOOKS_S = 0.002
+"""How often, and how many seconds apart, a line must look unfinished to be taken for torn."""
 
 
 class _Line(BaseModel):
@@ -269,7 +273,7 @@ class TraceFile:
         with self._opened() as descriptor:
             status = os.fstat(descriptor)
             size = status.st_size
-            if size and stat.S_ISREG(status.st_mode) and self._is_torn(status):
+            if size and stat.S_ISREG(status.st_mode) and self._is_torn(descriptor):
                 data = b"\n" + data
             full = size and size + len(data) > self._max_bytes and self._rotate(descriptor)
             if not full:
@@ -282,16 +286,21 @@ class TraceFile:
         if written != len(data):
             raise OSError(f"wrote {written} of {len(data)} bytes; is the disk full?")
 
-    def _is_torn(self, status: os.stat_result) -> bool:
+    def _is_torn(self, descriptor: int) -> bool:
         """Tell whether the last line was not written whole, by whichever process: ours must not continue it."""
         try:
             with self.path.open("rb", buffering=0) as file:
-                if not os.path.samestat(os.fstat(file.fileno()), status):  # rotated meanwhile
-                    return False
-                file.seek(status.st_size - 1)
-                return file.read(1) not in (b"\n", b"")
+                for _ in range(_LOOKS):
+                    status = os.fstat(file.fileno())
+                    if not os.path.samestat(status, os.fstat(descriptor)):  # rotated meanwhile
+                        return False
+                    file.seek(status.st_size - 1)
+                    if file.read(1) in (b"\n", b""):
+                        return False
+                    time.sleep(_BETWEEN_LOOKS_S)  # another process may be writing it just now
         except OSError:  # gone, or not to be read
             return False
+        return True
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
