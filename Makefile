@@ -18,7 +18,8 @@ demo: $(VENV)/.demo
 	$(BIN)/strands-gated-memory demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not timing"
+	$(BIN)/python -m pytest -m timing
 
 test-torch: $(VENV)/.torch
 	$(BIN)/python -m pytest -m "strands_decider or training"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from rich.progress import Progress
 from strands_gated_memory.core.questions import Answer, NoAnswer, Question, State, probability_of
 from strands_gated_memory.core.wordings import SUBJECT, Wording
 
+from .datasets import Dataset
 from .errors import HarnessError, RunFailed
 from .options import Settings
 from .recording import RecordingDecider
-from .tables import NOT_ANSWERED, NOTHING
+from .tables import NOT_ANSWERED, NOTHING, Finding, Result, Table
 
 _ROUNDING = 1e-6
 """How far two answers of single precision may be apart and still be the same."""
@@ -62,6 +63,33 @@ class Replies:
             "median_ms": ordered[len(ordered) // 2] if ordered else 0.0,
             "total_ms": sum(ordered),
         }
+
+    def result(
+        self,
+        command: str,
+        data: Dataset,
+        tables: Iterable[Table],
+        *,
+        figures: dict[str, Any],
+        plots: dict[str, Any],
+        sentences: Sequence[str] = (),
+        findings: Mapping[str, Finding] | None = None,
+    ) -> Result:
+        """Return what a command made of these answers; every table is stamped when there were errors."""
+        return Result(
+            command=command,
+            data=data.name,
+            data_sha256=data.sha256,
+            decider=self.decider.name,
+            model=self.decider.model_id,
+            tables=tuple(table.model_copy(update={"stamp": self.stamp}) for table in tables),
+            sentences=tuple(sentences),
+            findings=dict(findings or {}),
+            figures=figures,
+            plots=plots,
+            timing=self.timing,
+            errors=sum(self.errors.values()),
+        )
 
 
 def ask_all(decider: RecordingDecider, requests: Sequence[Request], settings: Settings, title: str) -> Replies:

@@ -246,9 +246,9 @@ def _run(persona: Persona, decider: RecordingDecider, encoder: Any) -> list[_Ran
     # The emulation ranks with an encoder of its own, and each arm starts with an empty cache: otherwise the embedded
     # model would find every record encoded already, by the search or by an arm before.
     with local_agentcore(region_name=REGION, encoder=encoder or Encoder()) as memory:
-        client = boto3.Session(region_name=REGION).client("bedrock-agentcore")
+        session = boto3.Session(region_name=REGION)  # one for all: each would load the service models anew
         seed_records(
-            client,
+            session.client("bedrock-agentcore"),
             memory.memory_id,
             [{"text": record.text, "namespace": persona.template(record.namespace)} for record in persona.records],
             actor_id=persona.actor_id,
@@ -257,7 +257,7 @@ def _run(persona: Persona, decider: RecordingDecider, encoder: Any) -> list[_Ran
             staged = _staged(arm, persona, decider, memo)
             default_encoder().cache = VectorCache(CACHE_ENTRIES)
             with _quiet(arm.who == "error"):
-                manager = _manager(arm, persona, memory, staged)
+                manager = _manager(arm, persona, memory, staged, session)
                 started = time.perf_counter()
                 result = run_conversation(arm.name, persona, memory, manager)
                 wall_ms = 1000 * (time.perf_counter() - started)
@@ -275,15 +275,15 @@ def _staged(arm: Arm, persona: Persona, decider: Decider, memo: dict[Any, Any]) 
     return StagedDecider(oracle(persona) if arm.who == "labels" else ErrorDecider(), arm.stages, {})
 
 
-def _manager(arm: Arm, persona: Persona, memory: Any, staged: StagedDecider | None) -> Any:
+def _manager(arm: Arm, persona: Persona, memory: Any, staged: StagedDecider | None, session: boto3.Session) -> Any:
     config = arm_config("".join(c if c.isalnum() else "-" for c in arm.name), persona, memory)
     if arm.name == STOCK:
-        return AgentCoreMemorySessionManager(config, region_name=REGION)
+        return AgentCoreMemorySessionManager(config, boto_session=session)
     if arm.who == "nobody":
         policy = _updated(RecallPolicy.stock(), {**_PATIENT, **arm.policy})
     else:
         policy = RecallPolicy(**{**_PATIENT, **arm.policy})
-    return GatedMemorySessionManager(config, region_name=REGION, decider=staged, policy=policy, decider_check="off")
+    return GatedMemorySessionManager(config, boto_session=session, decider=staged, policy=policy, decider_check="off")
 
 
 def _updated(policy: RecallPolicy, changes: Mapping[str, Any]) -> RecallPolicy:

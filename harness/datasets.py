@@ -19,7 +19,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from strands_gated_memory.core.questions import State
 from strands_gated_memory.core.router import describe
@@ -27,8 +36,17 @@ from strands_gated_memory.core.router import describe
 from .errors import HarnessError
 
 DATA = Path(__file__).parent / "data"
+
+
+def _not_bool(value: Any) -> Any:
+    """Refuse what Python takes for 0 and 1."""
+    if isinstance(value, bool):
+        raise ValueError(f"must be 0, 1 or 2, got {value}")
+    return value
+
+
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=False, max_length=64_000)]
-Grade = Literal[0, 1, 2]
+Grade = Annotated[Literal[0, 1, 2], BeforeValidator(_not_bool)]
 """2: must be in the prompt; 1: a good reply could use it; 0: no bearing."""
 
 
@@ -415,11 +433,16 @@ def _from_person(file: _PersonFile) -> dict[str, Any]:
 
 def _problems(error: ValidationError, value: Any) -> str:
     shown = [
-        f"{_place(problem['loc'], value)}: {problem['msg'].removeprefix('Value error, ')}"
+        f"{_place(problem['loc'], value)}: {problem['msg'].removeprefix('Value error, ')}{_got(problem)}"
         for problem in error.errors()[:5]
     ]
     more = error.error_count() - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+
+
+def _got(problem: Mapping[str, Any]) -> str:
+    """Return the value, where it is one of a few and no text of a user's."""
+    return f", got {str(problem['input'])[:40]}" if problem["type"] == "literal_error" else ""
 
 
 def _place(location: Sequence[int | str], value: Any) -> str:

@@ -23,7 +23,10 @@ from strands_gated_memory.core.questions import (
     State,
     Thresholds,
 )
-from strands_gated_memory.deciders.resolve import resolve_decider
+from strands_gated_memory.core.specs import NAMES, specs_in, why_unknown
+from strands_gated_memory.deciders.fallback import FallbackDecider
+from strands_gated_memory.deciders.resolve import resolve_text
+from strands_gated_memory.deciders.shown import quoted
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.encoder import DATA, Encoder
 
@@ -70,7 +73,7 @@ class SparrowDecider:
             ) from error
         try:
             self._engine: Any = sparrow_decider.Decider.load(model)
-        except FileNotFoundError as error:
+        except Exception as error:  # whatever its loader makes of a file that is none of its models
             raise HarnessError(f'decider "sparrow:{model}": {error}') from error
         self.model_id = f"{self._engine.name} (sparrow-decider {sparrow_decider.__version__})"
 
@@ -91,32 +94,48 @@ class StockDecider:
         return {key: NoAnswer("abstained") if q.about == "custom" else Noul(1.0) for key, q in questions.items()}
 
 
-_BASELINES: dict[str, Callable[[str | None], Decider]] = {
-    "cosine": lambda _: CosineDecider(),
+def _plain(name: str, make: Callable[[], Decider]) -> Callable[[str | None], Decider]:
+    def made(variant: str | None) -> Decider:
+        if variant:
+            raise HarnessError(f'decider {f"{name}:{variant}"!r}: {name} has no variants; write "{name}"')
+        return make()
+
+    return made
+
+
+BASELINES: Mapping[str, Callable[[str | None], Decider]] = {
+    "cosine": _plain("cosine", CosineDecider),
     "sparrow": SparrowDecider,
-    "stock": lambda _: StockDecider(),
+    "stock": _plain("stock", StockDecider),
 }
+"""The harness's own, by name."""
+_NAMES = (*BASELINES, *NAMES)
 
 
 def open_decider(spec: str) -> Decider:
     """Return the decider that a specification names.
 
     Args:
-        spec: "cosine", "sparrow", "sparrow:<model>", "stock", or whatever `resolve_decider` takes; several
-            separated by commas make a list of which the first that answers decides.
+        spec: "cosine", "sparrow", "sparrow:<model>", "stock", or whatever `resolve_decider` takes as a text; several
+            with commas, as `specs_in` has it, make a list of which the first that answers decides.
 
     Raises:
-        HarnessError: A baseline's package is missing.
+        HarnessError: A baseline's package or model is missing, or it has no variants.
         ConfigurationError: The specification is unknown or incomplete.
     """
+    specs = specs_in(spec, _NAMES)
+    if len(specs) == 1:
+        return _opened(spec.strip())
+    return FallbackDecider([(one, _opened(one)) for one in specs], keys=specs)
+
+
+def _opened(spec: str) -> Decider:
     name, _, model = spec.partition(":")
-    if name in _BASELINES:
-        return _BASELINES[name](model or None)
-    parts = [part.strip() for part in spec.split(",") if part.strip()]
-    decider = resolve_decider(parts if len(parts) > 1 else spec)
-    if decider is None:
-        raise HarnessError("--decider needs a decider")
-    return decider
+    if name in BASELINES:
+        return BASELINES[name](model.strip() or None)
+    if why := why_unknown(spec, _NAMES):
+        raise HarnessError(f"decider {quoted(spec)} {why}")
+    return resolve_text(spec)
 
 
 def model_key(decider: Decider, name: str) -> str:

@@ -15,7 +15,6 @@ def drift_table(
     *,
     runs: Sequence[Mapping[str, Sequence[float | None]]],
     labels: Sequence[bool],
-    stamp: str | None = None,
 ) -> Table:
     """Return the span of margin, best cut and AUC over the runs, and the largest change of one answer.
 
@@ -25,7 +24,6 @@ def drift_table(
         name: The decider's.
         runs: Per run, the scores of each wording.
         labels: What is right, in the order of the scores.
-        stamp: The table's.
     """
     rows = []
     for key in runs[0]:
@@ -57,7 +55,6 @@ def drift_table(
         title=f"{command}, {data}: {len(runs)} runs",
         columns=("decider", "wording", "margin", "best cut", "AUC", "largest change of one answer"),
         rows=tuple(rows) or ((name, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING),),
-        stamp=stamp,
     )
 
 

@@ -33,11 +33,13 @@ from strands_gated_memory.core.fitted import (
 )
 from strands_gated_memory.core.questions import Noul, Question, Reply, State
 from strands_gated_memory.core.render import render_record
+from strands_gated_memory.core.specs import NAMES, specs_in
 from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA, ROUTE_CRITERIA, WORDINGS, Wording
 from strands_gated_memory.embedded.logistic import INPUTS, features_of
 
 from .cuts import Correction, Cut, Goal, How, Judged, Mode, choose, correct, corrected, figures, folds, interval
 from .datasets import Dataset, load
+from .deciders import BASELINES
 from .errors import HarnessError
 from .options import add_common, datasets_of, deciders_of, refuse_errors
 from .recording import RecordingDecider
@@ -46,7 +48,6 @@ from .tables import Result, Table, number, save, share, show, with_interval
 DEFAULT_DATA = ("gate_dev", "relevance_dev")
 MIN_RECALL = 0.98
 _DEFAULTS: Mapping[Stage, Wording] = {"gate": GATE_CRITERIA, "router": ROUTE_CRITERIA, "validator": RECORD_CRITERIA}
-_BASELINES = ("cosine", "sparrow", "stock")
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.decider or []) > 1 or arguments.runs > 1:
         raise HarnessError("fit takes one --decider and one run")
     spec = (arguments.decider or ["embedded"])[0]
-    if spec.partition(":")[0] in (*_BASELINES, "fitted"):
+    if any(one.partition(":")[0] in (*BASELINES, "fitted") for one in specs_in(spec, (*BASELINES, *NAMES))):
         raise HarnessError(f"fit cannot write a file for {spec!r}: it must name a decider that an agent can use")
     if arguments.heads and spec != "embedded":
         raise HarnessError(f"--heads are fitted on the embedded model's features; with {spec!r} use --calibrate")

@@ -138,7 +138,6 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
             columns=("decider", "wording", "answered", "AUC", "best accuracy", "cut", "margin", "ECE"),
             rows=_separation_rows(decider.name, found, same),
             notes=tuple(notes),
-            stamp=replies.stamp,
         ),
         Table(
             key=f"gate-decisions-{data.name}",
@@ -163,25 +162,19 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
                 "Closed and skip: share of the utterances that need no memory for which nothing is searched. "
                 "Shipped cut: the decider's own, chosen on other data.",
             ),
-            stamp=replies.stamp,
         ),
     ]
     if settings.runs > 1:
-        tables.append(drift_table("gate", data.name, decider.name, runs=columns, labels=labels, stamp=replies.stamp))
+        tables.append(drift_table("gate", data.name, decider.name, runs=columns, labels=labels))
     shipped = decider.thresholds.gate if decider.thresholds else None
-    return Result(
-        command="gate",
-        data=data.name,
-        data_sha256=data.sha256,
-        decider=decider.name,
-        model=decider.model_id,
+    return replies.result(
+        "gate",
+        data,
         tables=tuple(tables),
         sentences=_sentences(decider.name, data.name, found, same),
         findings={"criteria_beats_plain_gate": _finding(found, same)},
         figures={key: asdict(one) for key, one in found.items()},
         plots=_plots(columns[0], labels, found, same, shipped),
-        timing=replies.timing,
-        errors=sum(replies.errors.values()),
     )
 
 

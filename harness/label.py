@@ -19,11 +19,12 @@ from rich.panel import Panel
 from rich.prompt import Prompt
 
 from strands_gated_memory.core.render import render_record
+from strands_gated_memory.reporting.trace_file import TraceRecord
 
 from .datasets import GateItem, load
 from .errors import HarnessError
 from .files import write_text
-from .traces import WITHOUT_TEXT, TracedRecord, TracedTurn, read_turns
+from .traces import WITHOUT_TEXT, TracedTurn, read_turns
 
 RUBRIC = (
     "2: without the record the reply would be wrong, unsafe, against a stated preference, or plainly generic. "
@@ -141,7 +142,7 @@ def _item(turn: TracedTurn, *, needs: bool, records: list[dict[str, Any]]) -> di
     }
 
 
-def _spaces(graded: Sequence[tuple[TracedRecord, int]], grade: int) -> list[str]:
+def _spaces(graded: Sequence[tuple[TraceRecord, int]], grade: int) -> list[str]:
     return list(dict.fromkeys(record.namespace for record, given in graded if given == grade))
 
 

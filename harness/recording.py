@@ -291,8 +291,7 @@ def _check_header(line: Mapping[str, Any]) -> None:
         _check(isinstance(line[field], str), field, line[field])
     deadline, thresholds = line.get("deadline_s"), line.get("thresholds")
     _check(deadline is None or _is_number(deadline, 0, math.inf), "deadline_s", deadline)
-    known = [one for one in (thresholds or {}).values() if one is not None]
-    _check(all(_is_number(one, 0, 1) for one in known), "thresholds", thresholds)
+    _check_thresholds(thresholds)
     Thresholds(**(thresholds or {"gate": 0, "router": 0, "validator": 0}))
 
 
@@ -303,8 +302,15 @@ def _check_line(line: Mapping[str, Any]) -> None:
     _check(_is_number(line["ms"], 0, math.inf), "ms", line["ms"])
     error = line.get("error")
     _check(error is None or isinstance(error, str), "error", error)
+    _check(line.get("reported") is None or isinstance(line["reported"], str), "reported", line.get("reported"))
+    _check_thresholds(line.get("thresholds"))
     for answer in line["answers"].values():
         _check(_is_answer(answer, failed=bool(error)), "answer", answer)
+
+
+def _check_thresholds(thresholds: Mapping[str, Any] | None) -> None:
+    known = [one for one in (thresholds or {}).values() if one is not None]
+    _check(all(_is_number(one, 0, 1) for one in known), "thresholds", thresholds)
 
 
 def _check(ok: bool, field: str, value: object) -> None:
@@ -320,8 +326,10 @@ def _is_answer(value: Any, *, failed: bool) -> bool:
     if not isinstance(value, Mapping):
         return value is None if failed else _is_number(value, 0, 1)
     if "choice" in value or "score" in value:
-        named = isinstance(value.get("choice"), str) or _is_number(value.get("score"), -math.inf, math.inf)
-        return named and isinstance(value.get("p"), Mapping) and all(_is_number(p, 0, 1) for p in value["p"].values())
+        p = value.get("p")
+        if not isinstance(p, Mapping) or not all(_is_number(one, 0, 1) for one in p.values()):
+            return False
+        return value["choice"] in p if "choice" in value else _is_number(value["score"], -math.inf, math.inf)
     return value.get("none") in _REASONS
 
 

@@ -21,13 +21,14 @@ from strands_gated_memory.core import select as select_stage
 from strands_gated_memory.core.policy import RecallPolicy
 from strands_gated_memory.core.questions import Thresholds
 from strands_gated_memory.core.types import Record
+from strands_gated_memory.reporting.trace_file import TraceRecord
 
 from .datasets import Dataset, load
 from .errors import HarnessError
 from .files import write_text
 from .options import OUT
 from .tables import NOTHING, Table, number, show
-from .traces import TracedRecord, TracedTurn, read_turns
+from .traces import TracedTurn, read_turns
 
 TAG = "user_context"
 _BY_CUTS = ("below_threshold", "below_best", "max_records", "max_context_tokens")
@@ -88,7 +89,7 @@ def replay(turn: TracedTurn, policy: RecallPolicy) -> Replayed:
     return Replayed(turn, opens, searched, tuple(at[position] for position in kept), unknown)
 
 
-def _kept(records: Sequence[TracedRecord], policy: RecallPolicy, thresholds: Thresholds) -> list[int]:
+def _kept(records: Sequence[TraceRecord], policy: RecallPolicy, thresholds: Thresholds) -> list[int]:
     settings = policy.select
     if any(record.rendered is None for record in records):
         settings = settings.model_copy(update={"max_context_tokens": None})
@@ -97,7 +98,7 @@ def _kept(records: Sequence[TracedRecord], policy: RecallPolicy, thresholds: Thr
     return [at for at, reason in enumerate(reasons) if reason is None]
 
 
-def _candidate(record: TracedRecord) -> select_stage.Candidate:
+def _candidate(record: TraceRecord) -> select_stage.Candidate:
     stored = Record(record.text or "", record.namespace, record.score, record.id)
     line = block_stage.line_of(record.rendered, stored, False) if record.rendered else ""
     return select_stage.Candidate(stored, line, record.probability)
@@ -290,7 +291,7 @@ def _doubts(turns: Sequence[TracedTurn], policy: RecallPolicy) -> list[str]:
              "validator": policy.validator.question.key}  # fmt: skip
     said = []
     for stage, key in asked.items():
-        others = sorted({str(turn.questions[stage]) for turn in turns if turn.questions.get(stage)} - {key})
+        others = sorted({then for turn in turns if (then := getattr(turn.questions, stage)) is not None} - {key})
         if others:
             said.append(f"{stage}: recorded with {', '.join(others)}, while the policy asks {key}: its cut is for that")
     return said

@@ -121,12 +121,9 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
             spread += _spread(decider.name, rule, one)
             figures[rule] = {"needed": one.needed, "searched": one.needed_searched, "avoidable": one.avoidable,
                              "avoided": one.avoided, "exact": sum(one.exact)}  # fmt: skip
-    return Result(
-        command="route",
-        data=data.name,
-        data_sha256=data.sha256,
-        decider=decider.name,
-        model=decider.model_id,
+    return replies.result(
+        "route",
+        data,
         tables=(
             Table(
                 key=f"route-{data.name}",
@@ -134,14 +131,12 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
                 columns=("decider", "cut", "AUC", "answered", "needed searched", "exact set", "searches avoided"),
                 rows=tuple(rows),
                 notes=tuple(notes),
-                stamp=replies.stamp,
             ),
             Table(
                 key=f"route-namespaces-{data.name}",
                 title=f"route, {data.name}: by namespace",
                 columns=("decider", "cut", "namespace", "needed searched", "searches avoided"),
                 rows=tuple(spread),
-                stamp=replies.stamp,
             ),
         ),
         figures=figures,
@@ -159,8 +154,6 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
             if flat
             else {}
         },
-        timing=replies.timing,
-        errors=sum(replies.errors.values()),
     )
 
 

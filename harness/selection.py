@@ -214,12 +214,9 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
         "recall": "share of must-haves kept",
         "kept": "records kept per query",
     }
-    return Result(
-        command="selection",
-        data=data.name,
-        data_sha256=data.sha256,
-        decider=decider.name,
-        model=decider.model_id,
+    return replies.result(
+        "selection",
+        data,
         tables=tuple(
             Table(
                 key=f"selection-{which}-{data.name}",
@@ -227,15 +224,12 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
                 columns=columns,
                 rows=tuple(group),
                 notes=tuple(notes) if which == "f1" else (),
-                stamp=replies.stamp,
             )
             for which, group in rows.items()
         ),
         sentences=_sentences(decider.name, data.name, figures),
         figures=figures,
         plots={"drift": curves} if curves else {},
-        timing=replies.timing,
-        errors=sum(replies.errors.values()),
     )
 
 

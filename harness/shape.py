@@ -88,12 +88,9 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
     read = {key: one for key, one in found.items() if key not in same and any(map(any, one.values()))}
     answered = {key: any(map(any, one.values())) for key, one in found.items()}
     means = {key: {_name(*which): _mean(one[which]) for which in one} for key, one in read.items()}
-    return Result(
-        command="shape",
-        data=data.name,
-        data_sha256=data.sha256,
-        decider=decider.name,
-        model=decider.model_id,
+    return replies.result(
+        "shape",
+        data,
         tables=(
             Table(
                 key=f"shape-{data.name}",
@@ -122,14 +119,11 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
                     f"bias. Brackets: bootstrap 95 % intervals over facts ({settings.resamples:,} resamples).",
                     *unread_notes(decider.name, "shape", answered, same),
                 ),
-                stamp=replies.stamp,
             ),
         ),
         findings={"json_above_prose_until_rendered": _finding(read, settings)},
         figures=means,
         plots={"shape": means},
-        timing=replies.timing,
-        errors=sum(replies.errors.values()),
     )
 
 

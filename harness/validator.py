@@ -182,21 +182,14 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
         if (one := figures_of(answers, grade, settings)) is not None
     }
     has_answers = {key: bool(one.scores.size) for key, one in judged.items()}
-    tables = _tables(
-        data, decider, found=found, has_answers=has_answers, same=same, settings=settings, stamp=replies.stamp
-    )
+    tables = _tables(data, decider, found=found, has_answers=has_answers, same=same, settings=settings)
     if settings.runs > 1:
         labels = [record.grade >= grades[0] for _, record in places]
-        tables.append(
-            drift_table("validator", data.name, decider.name, runs=columns, labels=labels, stamp=replies.stamp)
-        )
+        tables.append(drift_table("validator", data.name, decider.name, runs=columns, labels=labels))
     first = {key: one for (key, grade), one in found.items() if grade == grades[0]}
-    return Result(
-        command="validator",
-        data=data.name,
-        data_sha256=data.sha256,
-        decider=decider.name,
-        model=decider.model_id,
+    return replies.result(
+        "validator",
+        data,
         tables=tuple(tables),
         sentences=sentences(decider.name, data.name, first),
         findings={
@@ -206,8 +199,6 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
         },
         figures={f"{key} from grade {grade}": asdict(one) for (key, grade), one in found.items()},
         plots=_plots(judged, first, decider),
-        timing=replies.timing,
-        errors=sum(replies.errors.values()),
     )
 
 
@@ -235,7 +226,6 @@ def _tables(
     has_answers: Mapping[str, bool],
     same: Mapping[str, str],
     settings: Settings,
-    stamp: str | None,
 ) -> list[Table]:
     total = sum(len(query.records) for query in data.queries)
     idle = sum(query.needs_nothing for query in data.queries)
@@ -273,7 +263,6 @@ def _tables(
             *unread_rows(decider.name, has_answers, same, 8),
         ),
         notes=tuple(notes),
-        stamp=stamp,
     )
     ranking = Table(
         key=f"validator-ranking-{data.name}",
@@ -292,7 +281,6 @@ def _tables(
             )
             for (key, grade), one in found.items()
         ),
-        stamp=stamp,
     )
     return [separation, ranking]
 

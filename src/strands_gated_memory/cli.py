@@ -10,8 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .core.questions import Decider
-from .deciders.resolve import resolve_decider
+from .deciders.resolve import resolve_text
 from .errors import ConfigurationError, StageError
 
 
@@ -29,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check = commands.add_parser("check", help="is a decider there, how fast is it, does it tell yes from no")
     ask = commands.add_parser("ask", help="show a decider's decisions for one message")
     for command in (check, ask):
-        command.add_argument("spec", help='a decider, such as embedded, jev, http://127.0.0.1:8000; "a,b" falls back')
+        command.add_argument(
+            "spec", help='a decider, such as embedded, jev, http://127.0.0.1:8000; "jev,embedded" falls back'
+        )
     ask.add_argument("message", help="what a user might say")
     ask.add_argument("--record", action="append", default=[], metavar="TEXT", help="a record to judge; repeatable")
     ask.add_argument(
@@ -78,7 +79,7 @@ _NAMESPACES = ("/preferences/{actorId}/", "/facts/{actorId}/")
 def _check(spec: str) -> int:
     from .deciders.check import check, lines
 
-    report = check(_resolved(spec))
+    report = check(resolve_text(spec))
     print("\n".join(lines(report, spec)))
     return 0 if report.available else 1
 
@@ -86,7 +87,7 @@ def _check(spec: str) -> int:
 def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[str]) -> int:
     from .deciders.check import decisions
 
-    decider = _resolved(spec)
+    decider = resolve_text(spec)
     warm = getattr(decider, "warm", None)
     try:
         if callable(warm):
@@ -100,13 +101,6 @@ def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[s
     found = decisions(decider, message, namespaces, records)
     print("\n".join(found))
     return 1 if found[0].startswith("gate failed") else 0
-
-
-def _resolved(spec: str) -> Decider:
-    parts = [part.strip() for part in spec.split(",")]
-    decider = resolve_decider(parts if len(parts) > 1 else spec)
-    assert decider is not None
-    return decider
 
 
 def _demo(path: Path | None, *, as_json: bool) -> int:

@@ -244,6 +244,7 @@ def recalled(stats, pipeline, search=found, namespaces=(FACTS,)):
     return recall
 
 
+@pytest.mark.timing
 def test_a_failing_decider_is_no_longer_asked_and_memory_is_recalled_all_the_same():
     asked, stats = [], RecallStats()
 

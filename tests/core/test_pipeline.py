@@ -258,6 +258,7 @@ def test_abstaining_opens_the_gate_and_is_no_failure():
     assert all(call.error is None for call in recall.trace.decider_calls)
 
 
+@pytest.mark.timing
 def test_a_decider_that_hangs_costs_the_decision_and_not_the_memory():
     started = time.monotonic()
 
@@ -517,6 +518,7 @@ def clears(state, questions):
     return {}
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "decide",
     [

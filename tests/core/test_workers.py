@@ -44,6 +44,7 @@ def until(condition, seconds=3.0):
     assert condition()
 
 
+@pytest.mark.timing
 def test_a_hanging_lane_costs_its_share_of_threads_then_fails_at_once(release):
     workers = pool("hanging")
     for _ in range(2):
@@ -158,6 +159,7 @@ def says(probability):
     return lambda state, questions: {name: {"noul": probability} for name in questions}
 
 
+@pytest.mark.timing
 def test_a_hanging_decider_does_not_starve_another(release):
     """Many turns of one that hangs: a bounded number of threads, then "overloaded" at once; another one decides."""
 

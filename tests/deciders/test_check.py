@@ -113,6 +113,14 @@ def test_cli_wrong_spec(command, capsys):
     assert "strands-gated-memory: decider" in capsys.readouterr().err
 
 
+def test_cli_takes_an_address_with_commas(capsys):
+    with serving(lambda request: (500, {})) as dead, serving(system_one(0.9)) as alive:
+        assert main(["ask", f"{dead.url}/a,b,{alive.url}/c,d", "What should I drink?"]) == 0
+
+    assert {request.path for request in dead.requests} == {"/a,b/v1/systemone"}
+    assert {request.path for request in alive.requests} == {"/c,d/v1/systemone"}
+
+
 def test_cli_list_falls_back(capsys):
     with serving(lambda request: (500, {})) as dead, serving(system_one(0.9)) as alive:
         assert main(["check", f"{dead.url},{alive.url}"]) == 0

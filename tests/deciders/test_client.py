@@ -75,6 +75,7 @@ def drips_body(request, handler):
         handler.wfile.flush()
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("reply", [hangs, drips_headers, drips_body], ids=lambda reply: reply.__name__)
 def test_one_deadline_covers_the_whole_call(reply):
     """A server that hangs, or sends a little now and then, costs the deadline and no more."""
@@ -82,11 +83,13 @@ def test_one_deadline_covers_the_whole_call(reply):
         client(server.url, call_s=0.5).decide(STATE, nouls(1))
 
 
+@pytest.mark.timing
 def test_whoever_waits_sets_a_shorter_deadline():
     with serving(hangs) as server, taking_at_most(0.6), budget.limited_to(0.3), pytest.raises(DeciderTimeout):
         client(server.url, call_s=5).decide(STATE, nouls(1))
 
 
+@pytest.mark.timing
 def test_the_retry_shares_the_deadline():
     slow_then_hang = in_turn((503, {}), lambda request: time.sleep(3))
     with serving(slow_then_hang) as server, taking_at_most(0.9), pytest.raises(DeciderTimeout):
@@ -176,6 +179,7 @@ def test_one_of_several_requests_failing_costs_its_questions_only():
     assert sum(answer == Noul(0.4) for answer in answers.values()) == 12
 
 
+@pytest.mark.timing
 def test_one_of_several_requests_hanging_costs_its_questions_only():
     def reply(request):
         if "record_8" in request.document["questions"]:

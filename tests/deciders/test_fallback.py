@@ -41,6 +41,7 @@ class Strict:
         return {name: Noul(0.8) for name in questions}
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "first", [fails, hangs, says_nothing, Abstains()], ids=["fails", "hangs", "silent", "abstains"]
 )
@@ -58,6 +59,7 @@ def test_nobody_answers():
         resolve_decider([fails, says_nothing]).decide(STATE, nouls(1))
 
 
+@pytest.mark.timing
 def test_everybody_hangs_and_the_deadline_holds():
     with taking_at_most(0.8), budget.limited_to(0.5), pytest.raises((DeciderTimeout, DeciderError)):
         resolve_decider([hangs, hangs]).decide(STATE, nouls(1))

@@ -319,6 +319,8 @@ def test_heads_for_another_embedded_model_are_not_used_and_that_is_said(written)
         ({}, {"decider": " Fitted :other.json"}, "cannot ask another fitted one"),
         ({"validator": {"question": {"id": "x", "instructions": "Is it {so}?"}}}, {}, "stages.validator.question"),
         ({"router": {"question": {"id": "x", "instructions": "Worth a search?"}}}, {}, "stages.router.question"),
+        ({}, {"decider": "jev,fitted:other.json"}, "cannot ask another fitted one"),
+        ({}, {"decider": "jev,embeded"}, "decider: decider 'embeded' is unknown; did you mean 'embedded'"),
         ({}, {"decider": "embeded"}, "decider: decider 'embeded' is unknown; did you mean 'embedded'"),
         ({}, {"stages": {}}, "stages"),
         ({}, {"stages": {"gates": {}}}, "stages.gates"),
@@ -342,6 +344,19 @@ def test_a_policy_takes_no_file_whose_question_leaves_out_the_text_asked_about(w
 
     with pytest.raises(ConfigurationError, match=rf"fitted\.json.*stages\.{stage}\.question.*subject"):
         RecallPolicy.from_file(path)
+
+
+@pytest.mark.parametrize("decider", ["embeded", "jev,embeded", "stock", "fitted:other.json", ",", "embedded,"])
+def test_a_policy_takes_no_file_whose_decider_is_unknown(written, decider):
+    with pytest.raises(ConfigurationError, match=r"fitted\.json: decider: .*"):
+        RecallPolicy.from_file(written(decider=decider))
+
+
+def test_a_policy_takes_the_file_of_a_decider_that_could_not_be_made_here(written, monkeypatch):
+    monkeypatch.delenv("JEV_API_KEY", raising=False)
+    path = written(decider="jev,http://127.0.0.1:9/a,b")
+
+    assert RecallPolicy.from_file(path).gate.threshold == 0.4
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"format": 1e999}', "NaN", "[" * 100_000, '{"date": NaN}'])

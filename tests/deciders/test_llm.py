@@ -90,6 +90,7 @@ def test_a_model_without_structured_output_is_a_bad_answer():
         ModelDecider(Scripted(lambda: None)).decide(STATE, {"a": noul("It is.")})
 
 
+@pytest.mark.timing
 def test_a_slow_model_is_late():
     with taking_at_most(1), budget.limited_to(0.2), pytest.raises(DeciderTimeout):
         ModelDecider(Scripted(lambda: asyncio.sleep(5, []))).decide(STATE, {"a": noul("It is.")})

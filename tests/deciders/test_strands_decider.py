@@ -206,6 +206,7 @@ def test_a_damaged_checkpoint_is_unavailable(tmp_path):
             decider.decide(STATE, nouls(1))
 
 
+@pytest.mark.timing
 def test_a_turn_does_not_wait_for_a_model_that_is_still_being_loaded(checkpoint, monkeypatch):
     decider = resolve_decider(f"strands-decider:{checkpoint}")
     release = threading.Event()

@@ -1,5 +1,7 @@
 """One AgentCore Memory behind moto's threaded server per module, and a decision model, both on 127.0.0.1."""
 
+from pathlib import Path
+
 import pytest
 
 # Before they are imported: their checks assert.
@@ -16,8 +18,10 @@ except ImportError:
 
 
 def pytest_collection_modifyitems(items):
-    for item in items:
-        item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
+    for item in items:  # those of other folders too
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
+            item.add_marker(pytest.mark.timing)
 
 
 @pytest.fixture(scope="module")

@@ -146,10 +146,10 @@ def test_a_file_that_holds_something_else_is_not_overwritten(labelling, tmp_path
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "line 1: not JSON"),
-        ('{"version": 2}', "line 1: a trace of version 2"),
-        ("[]", "line 1: a trace of version None"),
-        ('{"version": 1}', "line 1: turn"),
+        ("{", "line 1: the line: Invalid JSON"),
+        ('{"version": 2}', "line 1: version: Input should be 1"),
+        ("[]", "line 1: the line: Input should be an object"),
+        ('{"version": 1}', "line 1: time: Field required"),
         (json.dumps(turn("t", 0.5) | {"gate": {"outcome": 3}}), "line 1: gate.outcome"),
     ],
 )

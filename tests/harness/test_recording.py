@@ -172,7 +172,13 @@ def test_threads_may_share_it(tmp_path):
         pytest.param(1, {"answers": {"a": float("nan")}}, id="NaN"),
         pytest.param(1, {"answers": {"a": None}}, id="no answer and no error"),
         pytest.param(1, {"answers": {"a": {"choice": "x"}}}, id="choice without probabilities"),
+        pytest.param(1, {"answers": {"a": True}}, id="true for a probability"),
+        pytest.param(1, {"answers": {"a": "0.5"}}, id="text for a probability"),
+        pytest.param(1, {"answers": {"a": {"choice": "x", "p": {"x": 1.5}}}}, id="option of 1.5"),
+        pytest.param(1, {"answers": {"a": {"choice": "x", "p": {"y": 0.5}}}}, id="choice that is no option"),
         pytest.param(1, {"answers": {"a": {"none": "bored"}}}, id="unknown reason"),
+        pytest.param(1, {"thresholds": {"gate": 1.5}}, id="threshold of an answer"),
+        pytest.param(1, {"reported": 3}, id="reported model"),
     ],
 )
 def test_a_recording_with_a_wrong_field_is_refused_by_file_and_line(tmp_path, at, change):

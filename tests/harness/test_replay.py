@@ -1,6 +1,7 @@
 """Another policy over recorded turns: by hand, and against what an agent's own pipeline does."""
 
 import json
+import math
 
 import pytest
 from traced import record, turn, write
@@ -28,7 +29,7 @@ CLOSED = turn("t2", 0.1, message="Hello!")
 
 
 def again(line, **settings):
-    return replay(TracedTurn.model_validate(line), RecallPolicy(**settings))
+    return replay(TracedTurn.model_validate_json(json.dumps(line)), RecallPolicy(**settings))
 
 
 def injected(replayed):
@@ -178,6 +179,39 @@ def test_other_wordings_than_were_recorded_are_pointed_out(tmp_path, capsys):
     cli.main(["replay", str(write(tmp_path / "t.jsonl", [line])), "--to", str(tmp_path / "replay.json")])
 
     assert "gate: recorded with gate/plain/1" in capsys.readouterr().out
+
+
+WRONG = [
+    pytest.param(wrong, shown, id=str(shown))
+    for wrong, shown in [(1.5, "1.5"), (-0.1, "-0.1"), (math.nan, "nan"), (True, "True"), ("0.5", "'0.5'")]
+]
+
+
+@pytest.mark.parametrize(("wrong", "shown"), WRONG)
+@pytest.mark.parametrize("place", ["gate", "namespace", "record", "threshold"])
+def test_a_recorded_probability_outside_0_and_1_is_named(tmp_path, capsys, place, wrong, shown):
+    changed = {
+        "gate": ({"gate": OPEN["gate"] | {"probability": wrong}}, "gate.probability"),
+        "namespace": ({"gate": OPEN["gate"] | {"namespaces": {FACTS: wrong}}}, f"gate.namespaces.{FACTS}"),
+        "record": ({"records": [record("a", 0.9, True), record("b", wrong, True)]}, "records.1.probability"),
+        "threshold": ({"thresholds": OPEN["thresholds"] | {"router": wrong}}, "thresholds.router"),
+    }
+    change, field = changed[place]
+    path = write(tmp_path / "traces.jsonl", [CLOSED, OPEN | change])
+
+    assert cli.main(["replay", str(path), "--to", str(tmp_path / "replay.json")]) == 2
+    said = capsys.readouterr().err
+    assert f"{path}, line 2: {field}: must be a probability in 0..1, got {shown}" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "replay.json").exists()
+
+
+@pytest.mark.parametrize("wrong", [math.nan, "0.4", True])
+def test_a_score_that_is_no_number_is_named(tmp_path, capsys, wrong):
+    path = write(tmp_path / "traces.jsonl", [OPEN | {"records": [record("a", 0.9, True) | {"score": wrong}]}])
+
+    assert cli.main(["replay", str(path), "--to", str(tmp_path / "replay.json")]) == 2
+    assert f"{path}, line 1: records.0.score: Input should be a" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--gate=1.4", "--select=hybrid --max-records=-1", "--policy=none.json"])

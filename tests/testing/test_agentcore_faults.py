@@ -97,6 +97,7 @@ def test_a_failed_write_changes_nothing(core, client):
     assert search(client, core) == []
 
 
+@pytest.mark.timing
 def test_clearing(core, client):
     """Afterwards nothing fails and nothing waits."""
     core.fail("RetrieveMemoryRecords", "ServiceException")
@@ -121,6 +122,7 @@ def test_a_delay(core, client):
     assert time.monotonic() - between >= 0.6
 
 
+@pytest.mark.timing
 def test_delayed_requests_run_side_by_side(core, client):
     """A slow namespace does not hold up the rest."""
     core.delay("RetrieveMemoryRecords", 0.5)

@@ -65,7 +65,7 @@ def _(bench, kind, caplog):
     assert shown(agent).count("Fact") == 30
 
 
-@fault("slow-search-delays-the-turn", stock="fails")
+@fault("slow-search-delays-the-turn", stock="fails", timing=True)
 def _(bench, kind, caplog):
     """A search has a deadline."""
     bench.core.delay("RetrieveMemoryRecords", 1.2)

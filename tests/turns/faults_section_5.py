@@ -115,7 +115,7 @@ def _(bench, kind, caplog):
     assert len(ticks) >= 5
 
 
-@fault("5.9", stock="fixed")
+@fault("5.9", stock="fixed", timing=True)
 def _(bench, kind, caplog):
     """Namespaces are searched side by side: two of 0.4 s take less than both."""
     bench.core.delay(SEARCH, 0.4)

@@ -163,6 +163,7 @@ def test_answers_that_nobody_asked_for_are_ignored(bench):
     assert manager.stats.decider_errors == 0
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("slow", ["gate", "validator", "both"])
 def test_a_slow_decider_costs_its_share_of_the_deadline(bench, slow):
     """The turn goes on within `deadline_s`, with the memory, and the timeout is counted."""
@@ -257,6 +258,7 @@ def test_an_abstention_opens_the_gate_and_is_no_failure(bench, caplog):
     assert warnings_in(caplog) == []
 
 
+@pytest.mark.timing
 def test_a_decider_brings_its_deadline_its_thresholds_and_a_warm_up_that_may_fail(bench):
     """All three are used where the policy sets none; a warm-up that raises is found out at the first decision."""
 

@@ -67,6 +67,7 @@ def test_one_failing_namespace_leaves_the_others_records(bench):
     assert manager.stats.as_dict()["retrieval_errors_by_kind"] == {"access_denied": 1}
 
 
+@pytest.mark.timing
 def test_a_slow_namespace_is_left_behind(bench):
     """The turn waits `retrieve.timeout_s`, uses what is there, and counts a timeout."""
     bench.remember("Likes tea").remember("Window seat", namespace=PREFERENCES)
@@ -100,6 +101,7 @@ def test_late_records_never_touch_a_later_turn(bench):
     assert manager.stats.as_dict()["records_returned"] == 0
 
 
+@pytest.mark.timing
 def test_namespaces_are_searched_side_by_side(bench):
     """Three namespaces of 0.3 s each take less than two."""
     namespaces = tuple(f"/n{number}/{{actorId}}/" for number in range(3))

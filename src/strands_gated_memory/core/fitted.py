@@ -15,11 +15,12 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..errors import ConfigurationError
 from .questions import About
 from .settings import Probability
+from .specs import specs_in, why_unknown
 from .wordings import Wording, as_wording
 
 Stage = Literal["gate", "router", "validator"]
@@ -212,6 +213,16 @@ class Fitted(_Part):
     stages: dict[Stage, FittedStage] = Field(min_length=1)
     select: FittedSelect = Field(default_factory=FittedSelect)
 
+    @field_validator("decider")
+    @classmethod
+    def _is_a_decider(cls, decider: str) -> str:
+        for spec in specs_in(decider):
+            if spec.partition(":")[0].strip().lower() == "fitted":
+                raise ValueError(f"{spec!r}: a fitted decider cannot ask another fitted one")
+            if why := why_unknown(spec):
+                raise ValueError(f"decider {spec.partition(':')[0][:40]!r} {why}")
+        return decider
+
     @model_validator(mode="after")
     def _asks_about_the_text(self) -> Fitted:
         for name, stage in self.stages.items():
@@ -219,9 +230,7 @@ class Fitted(_Part):
         return self
 
     @model_validator(mode="after")
-    def _asks_another_decider(self) -> Fitted:
-        if self.decider.strip().partition(":")[0].strip().lower() == "fitted":
-            raise ValueError(f"decider is {self.decider!r}: a fitted decider cannot ask another fitted one")
+    def _has_heads_for_the_embedded_model(self) -> Fitted:
         if self.decider != "embedded" and any(stage.head for stage in self.stages.values()):
             raise ValueError(f"decider is {self.decider!r}: heads are for 'embedded' alone")
         return self

@@ -8,7 +8,7 @@ something else in another model: the model's own answers and thresholds are then
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from ..core.breaker import CircuitBreaker
@@ -207,15 +207,12 @@ def _scaled(options: Mapping[str, float], total: float) -> dict[str, float]:
 
 
 def _made(fitted: Fitted, path: str) -> Decider:
-    from .resolve import resolve_decider
+    from .resolve import resolve_text
 
-    specs: Sequence[str] = [part.strip() for part in fitted.decider.split(",")]
     try:
-        decider = resolve_decider(list(specs) if len(specs) > 1 else specs[0])
+        return resolve_text(fitted.decider)
     except ConfigurationError as error:
         raise ConfigurationError(f"fitted file {path}: decider: {error}") from error
-    assert decider is not None
-    return decider
 
 
 def _check_width(path: str, stage: Stage, head: LogisticHead) -> None:

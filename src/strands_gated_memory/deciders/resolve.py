@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..core.questions import Decider, name_of
+from ..core.specs import specs_in, why_unknown
 from ..errors import ConfigurationError
 from .fallback import FallbackDecider
 from .function import DecisionFunction, FunctionDecider
@@ -135,15 +135,22 @@ def resolve_decider(spec: DeciderSpec) -> Decider | None:
 def _named(spec: str) -> Decider:
     if spec.lower().startswith(("http://", "https://")):
         return _system_one(spec)
+    if why := why_unknown(spec, _NAMED):
+        raise ConfigurationError(
+            f"decider {quoted(spec)} {why}; for any other model pass a function (state, questions) -> answers"
+        )
     name, _, model = spec.partition(":")
-    if name in _NAMED:
-        return _NAMED[name](model.strip() or None)
-    near = difflib.get_close_matches(name[:40], _NAMED, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    raise ConfigurationError(
-        f"decider {quoted(spec)} is unknown{hint} Known names: {', '.join(map(repr, _NAMED))}; "
-        "for any other model pass a function (state, questions) -> answers"
-    )
+    return _NAMED[name](model.strip() or None)
+
+
+def resolve_text(text: str) -> Decider:
+    """Return the decision model that a text names: one specification, or several with commas, as `specs_in` has it.
+
+    Raises:
+        ConfigurationError: As `resolve_decider`.
+    """
+    specs = specs_in(text)
+    return _fallback(specs) if len(specs) > 1 else _named(text)
 
 
 def _fallback(specs: Sequence[Any]) -> FallbackDecider:

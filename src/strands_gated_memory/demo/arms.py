@@ -70,23 +70,23 @@ def run_arms(persona: Persona, decider: Decider, encoder: Any = None) -> dict[st
         encoder: Ranks records for a query in the emulation; default the embedded encoder.
     """
     with local_agentcore(region_name=REGION, encoder=encoder) as memory:
-        client = boto3.Session(region_name=REGION).client("bedrock-agentcore")
+        session = boto3.Session(region_name=REGION)  # one for all: each would load the service models anew
         seed_records(
-            client,
+            session.client("bedrock-agentcore"),
             memory.memory_id,
             [{"text": record.text, "namespace": persona.template(record.namespace)} for record in persona.records],
             actor_id=persona.actor_id,
         )
-        return {name: _run_arm(name, persona, memory, decider) for name in ARMS}
+        return {name: _run_arm(name, persona, memory, decider, session) for name in ARMS}
 
 
-def _run_arm(name: str, persona: Persona, memory: Any, decider: Decider) -> ArmResult:
+def _run_arm(name: str, persona: Persona, memory: Any, decider: Decider, session: boto3.Session) -> ArmResult:
     config = arm_config(name, persona, memory)
     if name == "stock":
-        return run_conversation(name, persona, memory, AgentCoreMemorySessionManager(config, region_name=REGION))
+        return run_conversation(name, persona, memory, AgentCoreMemorySessionManager(config, boto_session=session))
     manager = GatedMemorySessionManager(
         config,
-        region_name=REGION,
+        boto_session=session,
         decider=decider if name == "gated" else None,
         policy=RecallPolicy(stats_log="off"),
     )

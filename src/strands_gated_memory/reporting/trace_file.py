@@ -26,6 +26,7 @@ from typing import Any, Literal, TextIO
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..core import forks
+from ..core.settings import Probability
 from ..core.types import Judgement, Recall, Turn
 from ..errors import ConfigurationError, TraceFileError
 
@@ -45,25 +46,25 @@ _BETWEEN_LOOKS_S = 0.002
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
 
 
 class TraceGate(_Line):
     """The gate's decision; see `GateDecision`."""
 
     outcome: str
-    probability: float | None
-    namespaces: dict[str, float | None]
+    probability: Probability | None
+    namespaces: dict[str, Probability | None]
     selected: list[str]
 
 
 class TraceThresholds(_Line):
     """The cuts in force, 0..1; None where a turn ended before they were known."""
 
-    gate: float | None = None
-    router: float | None = None
-    validator: float | None = None
-    relative: float | None = None
+    gate: Probability | None = None
+    router: Probability | None = None
+    validator: Probability | None = None
+    relative: Probability | None = None
 
 
 class TraceQuestions(_Line):
@@ -80,7 +81,7 @@ class TraceRecord(_Line):
     id: str | None
     namespace: str
     score: float | None
-    probability: float | None
+    probability: Probability | None
     keep: bool
     reason: str
     text: str | None = None

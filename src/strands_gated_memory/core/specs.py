@@ -1,0 +1,51 @@
+"""Specifications of decision models as texts: which names there are, and lists with commas. Makes none."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection
+
+NAMES = (
+    "embedded", "strands-decider", "systemone", "jev", "openrouter", "openai", "liquid", "sagemaker", "agentcore",
+    "llm", "fitted", "auto",
+)  # fmt: skip
+"""What may stand before the colon; a URL is the other form."""
+
+_URL = re.compile(r"https?://", re.IGNORECASE)
+_MAY_HOLD_COMMAS = re.compile(r"\s*(?:(?:[\w-]+:\s*)?https?://[^/?#]*[/?#]|fitted:)", re.IGNORECASE)
+"""From where on commas may follow: the path of an address, or of a file."""
+
+
+def specs_in(text: str, names: Collection[str] = NAMES) -> list[str]:
+    """Return the specifications in a text like "jev,embedded", without the space around them.
+
+    After a URL's host, and in the file of `fitted:`, a comma parts only where a URL or a known name follows; in a
+    URL `%2C` never does.
+
+    Args:
+        text: One specification or several, with commas.
+        names: The known names.
+    """
+    found: list[str] = []
+    for part in text.split(","):
+        if found and _MAY_HOLD_COMMAS.match(found[-1]) and not _begins_a_spec(part, names):
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return [part.strip() for part in found]
+
+
+def why_unknown(spec: str, names: Collection[str] = NAMES) -> str | None:
+    """Return what is wrong with the name of one specification, to go on a sentence; None when it is known."""
+    name = spec.partition(":")[0]
+    if name in names or _URL.match(spec):
+        return None
+    near = difflib.get_close_matches(name[:40], names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"is unknown{hint} Known names: {', '.join(map(repr, names))}"
+
+
+def _begins_a_spec(text: str, names: Collection[str]) -> bool:
+    start = text.strip()
+    return bool(_URL.match(start)) or start.partition(":")[0] in names
