@@ -56,6 +56,11 @@ class CircuitBreaker:
         """The state now."""
         return self._state
 
+    @property
+    def has_opened(self) -> bool:
+        """Whether it has ever opened."""
+        return self._round > 0
+
     def admit(self, settings: BreakerSettings) -> int | None:
         """Ask whether a call may be made.
 

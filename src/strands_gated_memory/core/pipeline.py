@@ -143,9 +143,10 @@ class RecallPipeline:
         self._context_tag = context_tag
         self._strategies = dict(strategies or {})
         self._pinned = _PinnedCache(self.policy.router.pinned_ttl_s)
-        self._breaker = breakers.breaker_of(
-            ("decider", decider if decider_key is None else decider_key), f"decider:{_short_name(decider, decider_key)}"
-        )
+        key, name = decider if decider_key is None else decider_key, f"decider:{_short_name(decider, decider_key)}"
+        self._breaker = breakers.breaker_of(("decider", key), name)
+        # Requests of the validator are larger: they may all fail while the gate's succeed.
+        self._validator_breaker = breakers.breaker_of(("decider", key, "validator"), f"{name}:validator")
         self._search_breakers: dict[str, breakers.CircuitBreaker] = {}
         self._target = target
 
@@ -257,6 +258,8 @@ class RecallPipeline:
         if self.decider is not None:
             members = getattr(self.decider, "breakers", ())
             members = members if isinstance(members, tuple) else ()
+            if self._validator_breaker.has_opened:
+                met.insert(0, self._validator_breaker)
             met[:0] = [self._breaker, *(one for one in members if isinstance(one, breakers.CircuitBreaker))]
         return {one.name: one.state for one in met}
 
@@ -430,7 +433,7 @@ class RecallPipeline:
         if self.policy.render.mode == "prose" and clock.left() <= 0.0:
             return inert(text)  # the shape of a record is not worth being late for
         # A record stays one line, or it could add lines that look like other records.
-        return render_record(text) if self.policy.render.mode == "prose" else " ".join(text.splitlines()).strip()
+        return render_record(text) if self.policy.render.mode == "prose" else _one_line(text)
 
     # Inject
 
@@ -453,7 +456,7 @@ class RecallPipeline:
     ) -> tuple[dict[str, q.Answer], DeciderCall, q.Thresholds]:
         """Ask within a budget; every question gets an answer, which may be `NoAnswer`."""
         started_s = clock.spent()
-        reply, error = self._reply(turn, questions, budget_s)
+        reply, error = self._reply(stage, turn, questions, budget_s)
         if error is None:
             answers = {name: reply[name] for name in questions}
         else:
@@ -480,15 +483,16 @@ class RecallPipeline:
         return answers, call, self._thresholds(reply.thresholds)
 
     def _reply(
-        self, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
+        self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
     ) -> tuple[q.Reply, BaseException | None]:
         """Ask within a budget and through the circuit breaker; the reply counts if there is no error."""
         decider, settings, nothing = self.decider, self.policy.breaker, q.Reply({})
         assert decider is not None
         if budget_s <= 0.0:
             return nothing, DeciderTimeout("no time was left to ask")
-        ticket = self._breaker.admit(settings)
-        if ticket is None:
+        watching = [self._validator_breaker] if stage == "validator" else []
+        tickets = [(one, one.admit(settings)) for one in (*watching, self._breaker)]
+        if any(ticket is None for _, ticket in tickets):
             return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({_again(self.policy)})")
         with budget.limited_to(budget_s), breakers.governed_by(settings):
             # The reply is read over there: it may be as slow or as hostile as the call.
@@ -497,7 +501,9 @@ class RecallPipeline:
             )
         error = _wait_for(future, budget_s, DeciderTimeout)
         reply = future.result() if error is None else nothing
-        self._breaker.report(ticket, error is None and q.is_usable(reply), settings)
+        for one, ticket in tickets:
+            if ticket is not None:
+                one.report(ticket, error is None and q.is_usable(reply), settings)
         return reply, error
 
     @property
@@ -684,6 +690,11 @@ def _cause(error: BaseException | None, private: Iterable[str]) -> str | None:
         if marks & _marks(secret) or (secret and f" {' '.join(secret)} " in whole):
             return f"{name} (its message shares words with the turn and is withheld)"
     return text[:_CAUSE_CHARACTERS]
+
+
+def _one_line(text: str) -> str:
+    """Return a raw text on one line, without lone surrogates, which no model provider can be sent."""
+    return " ".join(text.splitlines()).strip().encode("utf-8", "replace").decode()
 
 
 def _words(text: str) -> list[str]:
