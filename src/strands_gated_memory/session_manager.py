@@ -88,7 +88,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         converter: The parent's message converter.
         stats: Counters to add to; default new ones. One object may serve many managers.
         decider_check: "warn" (default) asks a decider that talks to something one probe question, in a thread of
-            its own, and logs a failure; "raise" asks at construction and raises; "off" does not ask.
+            its own and once in a process, and logs a failure; "raise" asks at construction and raises; "off" does
+            not ask.
         on_recall: Called with every `Recall`, after it has been counted; what it raises is logged.
         trace_path: A file to append one JSON line per turn to: decisions, probabilities, record ids, reasons and
             latencies, see `reporting.trace_file`. Several processes may share it.
@@ -168,7 +169,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             skip_own_summary=self._policy.retrieve.skip_own_summary,
         )
         self._searched_for = _whose(agentcore_memory_config)
-        check_at_start(self._pipeline.decider, decider_check)
+        check_at_start(self._pipeline.decider, decider_check, decider)
 
     @property
     def stats(self) -> RecallStats:

@@ -340,6 +340,35 @@ def test_a_namespace_that_keeps_failing_is_left_alone_and_the_others_are_not():
     }
 
 
+def test_a_validator_that_keeps_failing_is_left_alone_and_the_gate_is_not():
+    """Its requests are larger: a model may answer every gate in time and no validator's, for the whole deadline."""
+    broken, stats = [True], RecallStats()
+
+    def decide(state, questions):
+        if "gate" not in questions and broken:
+            raise TimeoutError
+        return says(0.9)(state, questions)
+
+    pipeline = RecallPipeline(
+        resolve_decider(decide), RecallPolicy(breaker={"failures": 3, "cooldown_s": 0.1}), decider_key="a model"
+    )
+    for _ in range(5):
+        recalled(stats, pipeline)
+
+    counts = stats.as_dict()
+    assert counts["gate"]["open"] == 5
+    assert counts["decider_errors_by_kind"] == {"timeout": 3, "circuit_open": 2}
+    assert counts["decider_skipped"] == 2
+    deciders = {name: state for name, state in counts["breakers"].items() if name.startswith("decider")}
+    assert deciders == {"decider:a model": "closed", "decider:a model:validator": "open"}
+
+    broken.clear()
+    time.sleep(0.15)
+    recalled(stats, pipeline)
+    assert set(stats.as_dict()["breakers"].values()) == {"closed"}
+    assert stats.as_dict()["decider_skipped"] == 2
+
+
 def test_another_memory_has_breakers_of_its_own():
     def search(namespace):
         raise AccessDenied("403")

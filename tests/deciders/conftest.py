@@ -2,6 +2,8 @@
 
 import pytest
 
+from strands_gated_memory.deciders import check
+from strands_gated_memory.deciders.transports import http
 from strands_gated_memory.reporting.log import reset_failure_log
 
 NAMES = (
@@ -16,3 +18,5 @@ def _clean(monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     reset_failure_log()
+    http._KNOWN.clear()
+    check._starts._asked.clear()

@@ -10,7 +10,7 @@ import pytest
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig, RetrievalConfig
 from loopback import serving, system_one
 
-from strands_gated_memory import ConfigurationError, GatedMemorySessionManager
+from strands_gated_memory import ConfigurationError, GatedMemorySessionManager, RecallPipeline, Turn, resolve_decider
 from strands_gated_memory.cli import main
 from strands_gated_memory.core.questions import Noul
 from strands_gated_memory.deciders.check import check, lines, probe
@@ -188,6 +188,54 @@ def test_a_healthy_decider_is_asked_one_question_quietly(core, caplog):
     assert len(server.requests) == 1
     assert found.stats.as_dict()["decider_calls"] == 0
     assert caplog.text == ""
+
+
+def test_a_server_that_makes_a_manager_per_request_probes_once(core, caplog):
+    """One paid request, and one warning when it fails; an object passed is asked once as long as it lives."""
+
+    class Remote(Told):
+        remote = True
+
+    with serving(lambda request: (404, {"detail": "no such endpoint"})) as server:
+        for _ in range(5):
+            manager(core, decider=[server.url, "embedded"])
+            manager(core, decider=server.url)
+            _warmed()
+        asked = [request for request in server.requests if request.path.endswith("systemone")]
+    told, other = Remote(), Remote()
+    for _ in range(5):
+        manager(core, decider=told)
+        manager(core, decider=other)
+        _warmed()
+
+    assert len(asked) == 2  # of the list, and alone
+    assert caplog.text.count("does not answer") == 1  # the list is answered by its second member
+    assert (told.asked, other.asked) == (1, 1)
+
+
+def test_deciders_that_hang_at_the_start_cost_few_threads_and_no_other_decider(core):
+    """An object per request whose server hangs: turns with another one are decided in time."""
+    over = threading.Event()
+
+    class Hangs:
+        remote = True
+
+        def decide(self, state, questions):
+            over.wait(30)
+
+    try:
+        managers = [manager(core, decider=Hangs()) for _ in range(50)]
+        time.sleep(0.2)
+        warming = [thread for thread in threading.enumerate() if thread.name == "gated-memory-warm"]
+        pipeline = RecallPipeline(resolve_decider(Told()))
+        outcome = pipeline.gate(Turn("dinner?"), ["/facts/"]).outcome
+    finally:
+        over.set()
+        _warmed()
+
+    assert len(managers) == 50
+    assert len(warming) <= 4
+    assert outcome == "open"
 
 
 def test_by_default_a_function_is_not_probed(core):

@@ -18,7 +18,8 @@ from turn_builders import (
     yes,
 )
 
-from strands_gated_memory import NoAnswer, Thresholds
+from strands_gated_memory import ConfigurationError, NoAnswer, Thresholds
+from strands_gated_memory.core.questions import Reply
 
 NAMESPACES = (FACTS, PREFERENCES)
 
@@ -124,6 +125,43 @@ def test_a_reply_that_is_no_mapping_fails_the_request(bench, reply, kind):
 
     assert last_block(agent) == ["Likes tea"]
     assert manager.stats.as_dict()["decider_errors_by_kind"] == {kind: 2}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"thresholds": {"gate": 5}},
+        {"thresholds": {"gate": "0.5"}},
+        {"thresholds": {"nope": 0.1}},
+        {"model": ["m"]},
+        {"answered_by": {}},
+        {"passed_over": 3},
+        {"truncated": "2"},
+    ],
+    ids=str,
+)
+def test_a_reply_with_fields_of_another_type_fails_the_request(bench, fields):
+    """It costs a decision, and not the memory: a cut of 5 would close the gate for ever."""
+    bench.remember("Likes tea")
+
+    class Odd:
+        def decide(self, state, questions):
+            return Reply(yes(state, questions), **fields)
+
+    manager = bench.manager(decider=Odd())
+    agent = bench.agent(manager)
+
+    agent("What do I drink?")
+
+    assert last_block(agent) == ["Likes tea"]
+    assert manager.stats.as_dict()["decider_errors_by_kind"] == {"bad_answer": 2}
+    assert manager.stats.as_dict()["turn_failures"] == 0
+
+
+@pytest.mark.parametrize("value", [20, -0.1, "0.2", None, True, float("nan")])
+def test_a_deciders_threshold_must_be_a_probability(value):
+    with pytest.raises(ConfigurationError, match=r"Thresholds\.gate must be a number from 0 to 1"):
+        Thresholds(gate=value, router=0.2, validator=0.2)
 
 
 def test_one_missing_answer_costs_only_its_own_record(bench):

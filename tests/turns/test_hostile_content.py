@@ -197,3 +197,16 @@ def test_a_template_without_its_strategy_still_searches_nothing_of_others(bench)
     bench.agent(manager)("What do I drink?")
 
     assert all(bench.actor in call.namespace_path for call in bench.searches())
+
+
+@pytest.mark.parametrize("mode", ["prose", "raw"])
+@pytest.mark.parametrize("inject", ["turn", "history"])
+def test_a_record_with_half_a_character_does_not_break_the_request(bench, mode, inject):
+    """JSON may hold a lone surrogate, and no model provider can be sent one: every turn would fail."""
+    bench.plant(text="Likes \ud83d tea\udc00", memoryRecordId="m1")
+    agent = bench.agent(bench.manager(decider=yes, policy={"render": {"mode": mode}, "inject": {"mode": inject}}))
+
+    agent("What do I drink?")
+
+    assert len(last_block(agent)) == 1
+    last_block(agent)[0].encode()  # raises for half a pair

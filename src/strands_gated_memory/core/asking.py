@@ -51,8 +51,11 @@ class Asker:
             "relative": policy.select.relative,
         }
         self._set_thresholds = _set_thresholds(policy)
-        name = key if isinstance(key, str) else q.name_of(decider)[:_NAME_CHARACTERS]
-        self._breaker = breaker_of(("decider", decider if key is None else key), f"decider:{name}")
+        whose = decider if key is None else key
+        name = f"decider:{key if isinstance(key, str) else q.name_of(decider)[:_NAME_CHARACTERS]}"
+        self._breaker = breaker_of(("decider", whose), name)
+        # Requests of the validator are larger: they may all fail while the gate's succeed.
+        self._validator_breaker = breaker_of(("decider", whose, "validator"), f"{name}:validator")
 
     @property
     def deadline_s(self) -> float:
@@ -63,12 +66,13 @@ class Asker:
         return float(own) if 0 < own <= MOST_SECONDS else self._policy.deadline_s
 
     def breakers(self) -> list[CircuitBreaker]:
-        """Return the decider's circuit breaker, and those of a list's members."""
+        """Return the decider's circuit breaker, the validator's if it has ever opened, and those of a list's members."""
         if self.decider is None:
             return []
         members = getattr(self.decider, "breakers", ())
         members = members if isinstance(members, tuple) else ()
-        return [self._breaker, *(one for one in members if isinstance(one, CircuitBreaker))]
+        validator = [self._validator_breaker] if self._validator_breaker.has_opened else []
+        return [self._breaker, *(one for one in members if isinstance(one, CircuitBreaker)), *validator]
 
     def thresholds(self, measured: Mapping[str, float] | None = None) -> q.Thresholds:
         """Return the thresholds in force: the policy's where set, else those of the model that answered.
@@ -98,7 +102,7 @@ class Asker:
             Answers per id, the request, and the thresholds in force for them.
         """
         started_s = clock.spent()
-        reply, error = self._reply(turn, questions, budget_s)
+        reply, error = self._reply(stage, turn, questions, budget_s)
         if error is None:
             answers = {name: reply[name] for name in questions}
         else:
@@ -123,15 +127,16 @@ class Asker:
         return answers, call, self.thresholds(reply.thresholds)
 
     def _reply(
-        self, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
+        self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
     ) -> tuple[q.Reply, BaseException | None]:
         """Return the reply, which counts if there is no error, and the error."""
         decider, settings, nothing = self.decider, self._policy.breaker, q.Reply({})
         assert decider is not None
         if budget_s <= 0.0:
             return nothing, DeciderTimeout("no time was left to ask")
-        ticket = self._breaker.admit(settings)
-        if ticket is None:
+        watching = [self._validator_breaker] if stage == "validator" else []
+        tickets = [(one, one.admit(settings)) for one in (*watching, self._breaker)]
+        if any(ticket is None for _, ticket in tickets):
             again = f"tried again after {settings.cooldown_s:g} s"
             return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({again})")
         with limited_to(budget_s), governed_by(settings):
@@ -141,7 +146,9 @@ class Asker:
             )
         error = wait(call, budget_s, DeciderTimeout)
         reply = nothing if error is not None or isinstance(call, StageError) else call.result()
-        self._breaker.report(ticket, error is None and q.is_usable(reply), settings)
+        for one, ticket in tickets:
+            if ticket is not None:
+                one.report(ticket, error is None and q.is_usable(reply), settings)
         return reply, error
 
 

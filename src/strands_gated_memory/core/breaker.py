@@ -56,6 +56,11 @@ class CircuitBreaker:
         """The state now."""
         return self._state
 
+    @property
+    def has_opened(self) -> bool:
+        """Whether it has ever opened."""
+        return self._round > 0
+
     def admit(self, settings: BreakerSettings) -> int | None:
         """Ask whether a call may be made.
 
@@ -134,7 +139,7 @@ def breaker_of(subject: object, name: str) -> CircuitBreaker:
         name: Names a new breaker in counters; a number is added when another one has the name.
     """
     try:
-        key, anchors = _identity(subject)
+        key, anchors = identity_of(subject)
     except TypeError:  # it cannot be watched: a breaker of the caller's own
         return CircuitBreaker(name)
     with _lock:
@@ -170,7 +175,7 @@ def _forget(key: Hashable) -> None:
         _troubled.pop(breaker, None)
 
 
-def _identity(subject: object) -> tuple[Hashable, list[Any]]:
+def identity_of(subject: object) -> tuple[Hashable, list[Any]]:
     """Return a key, and the objects that must live for it to mean anything.
 
     Raises:
@@ -179,12 +184,12 @@ def _identity(subject: object) -> tuple[Hashable, list[Any]]:
     if subject is None or isinstance(subject, str | int):
         return subject, []
     if isinstance(subject, tuple | list):
-        parts = [_identity(one) for one in subject]
+        parts = [identity_of(one) for one in subject]
         return tuple(key for key, _ in parts), [anchor for _, anchors in parts for anchor in anchors]
     owner = getattr(subject, "__self__", None)
     if callable(subject) and owner is not None and hasattr(subject, "__name__"):
         # A bound method is a new object each time it is read.
-        key, anchors = _identity(owner)
+        key, anchors = identity_of(owner)
         return (key, str(subject.__name__)), anchors
     weakref.ref(subject)
     return ("object", id(subject)), [subject]

@@ -302,7 +302,7 @@ class RecallPipeline:
         texts = [record.text[:_LONGEST_TEXT] if isinstance(record.text, str) else "" for record in records]
         if self.policy.render.mode == "raw":
             # A record stays one line, or it could add lines that look like other records.
-            return [" ".join(text.splitlines()).strip() for text in texts]
+            return [_one_line(text) for text in texts]
         # The shape of a record is not worth being late for.
         return [render_record(text) if clock.left() > 0.0 else inert(text) for text in texts]
 
@@ -310,6 +310,11 @@ class RecallPipeline:
     def _questions(self) -> dict[str, str]:
         gate, router, validator = self.policy.gate, self.policy.router, self.policy.validator
         return {"gate": gate.question.key, "router": router.question.key, "validator": validator.question.key}
+
+
+def _one_line(text: str) -> str:
+    """Return a raw text on one line, without lone surrogates, which no model provider can be sent."""
+    return " ".join(text.splitlines()).strip().encode("utf-8", "replace").decode()
 
 
 def _asks_about(at: int) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
-from ..errors import BadAnswer
+from ..errors import BadAnswer, ConfigurationError
 from .types import Turn
 
 About = Literal["gate", "namespace", "record", "custom"]
@@ -178,12 +178,21 @@ class Thresholds:
         router: As `RecallPolicy.router.threshold`.
         validator: As `RecallPolicy.validator.threshold`.
         relative: As `RecallPolicy.select.relative`, a share; None leaves the policy's.
+
+    Raises:
+        ConfigurationError: (a ValueError) a value is no number from 0 to 1.
     """
 
     gate: float
     router: float
     validator: float
     relative: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("gate", "router", "validator", "relative"):
+            value = getattr(self, name)
+            if not (_is_share(value) or (name == "relative" and value is None)):
+                raise ConfigurationError(f"Thresholds.{name} must be a number from 0 to 1, got {value!r}")
 
 
 def state_of(turn: Turn) -> State:
@@ -301,6 +310,8 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
         raise BadAnswer(f"decide() returned {type(raw).__name__}, not a mapping of id to answer")
     answers = {name: checked(raw.get(name), question) for name, question in questions.items()}
     if isinstance(raw, Reply):
+        if not _is_well_formed(raw):
+            raise BadAnswer("decide() returned a Reply whose fields beside the answers are not of its types")
         return Reply(
             answers,
             model=raw.model,
@@ -317,6 +328,24 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
         answers,
         model=model if isinstance(model, str) else None,
         thresholds={name: value for name, value in shipped.items() if value is not None},
+    )
+
+
+def _is_share(value: object) -> bool:
+    if type(value) is float:
+        return 0.0 <= value <= 1.0
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0.0 <= float(value) <= 1.0
+
+
+def _is_well_formed(reply: Reply) -> bool:
+    texts = [*reply.passed_over, *reply.untuned.values()] if isinstance(reply.passed_over, tuple) else [None]
+    names = [reply.model, reply.answered_by]
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(name is None or isinstance(name, str) for name in names)
+        and isinstance(reply.truncated, int)
+        and {*reply.thresholds} <= {"gate", "router", "validator", "relative"}
+        and all(_is_share(value) for value in reply.thresholds.values())
     )
 
 

@@ -6,11 +6,13 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..core import budget
+from ..core import budget, forks
+from ..core.breaker import identity_of
 from ..core.questions import (
     Decider,
     NoAnswer,
@@ -25,6 +27,7 @@ from ..core.questions import (
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
 from ..core.workers import DECISIONS
 from ..errors import ConfigurationError, error_kind
+from ..reporting.log import log_mishap
 from .waiting import result_of
 
 logger = logging.getLogger(__name__)
@@ -43,6 +46,8 @@ SIZES = (1, 8, 20)
 _PATIENCE_S = 60.0
 """How long `check` waits for one request: longer than any deadline, to be able to name the time it takes."""
 _DEFAULT_DEADLINE_S = 3.0
+_MOST_AT_ONCE = 4
+"""How many deciders may be loaded or probed at a time, in the background."""
 _NEEDS: State = {"message": "What should I order for dinner tonight?", "previous": []}
 _NEEDS_NOT: State = {"message": "What is 17 times 23?", "previous": []}
 _NOTE = "The user is vegetarian and allergic to peanuts."
@@ -122,8 +127,46 @@ def probe(decider: Decider, seconds: float) -> str | None:
     return None
 
 
-def check_at_start(decider: Decider | None, mode: CheckMode) -> None:
+class _Starts:
+    """What has been asked at the start already, and how many are being asked: servers make many managers."""
+
+    def __init__(self) -> None:
+        self._asked: set[Hashable] = set()
+        self.after_fork()
+        forks.notice(self)
+
+    def after_fork(self) -> None:
+        """Take a new lock and all room: the parent's threads are not here."""
+        self._lock = threading.Lock()
+        self.room = threading.BoundedSemaphore(_MOST_AT_ONCE)
+
+    def is_first(self, key: object) -> bool:
+        """Tell whether nobody has asked this decider yet, and note that somebody does now."""
+        try:
+            identity, anchors = identity_of(key)
+        except TypeError:  # its end cannot be noticed
+            return True
+        with self._lock:
+            if identity in self._asked:
+                return False
+            self._asked.add(identity)
+        for anchor in anchors:
+            weakref.finalize(anchor, self._asked.discard, identity).atexit = False
+        return True
+
+
+_starts = _Starts()
+
+
+def check_at_start(decider: Decider | None, mode: CheckMode, key: object = None) -> None:
     """Load a decider and probe it, as the mode says; see `CheckMode`.
+
+    In mode "warn" a decider is probed once in a process, and few are loaded or probed at a time.
+
+    Args:
+        decider: Whom to ask.
+        mode: What happens when there is no answer.
+        key: Who the decider is, see `breaker_of`; default the decider itself.
 
     Raises:
         ConfigurationError: The mode is unknown; or it is "raise" and the decider does not answer.
@@ -140,9 +183,18 @@ def check_at_start(decider: Decider | None, mode: CheckMode) -> None:
                 'or pass decider_check="warn" to start all the same'
             )
         return
-    asks = mode == "warn" and bool(getattr(decider, "remote", False))
-    if asks or callable(getattr(decider, "warm", None)):
-        threading.Thread(target=_in_background, args=(decider, asks), name="gated-memory-warm", daemon=True).start()
+    remote = mode == "warn" and bool(getattr(decider, "remote", False))
+    if not (remote or callable(getattr(decider, "warm", None))):
+        return
+    room = _starts.room
+    if not room.acquire(blocking=False):  # many hang: whoever asks first loads it, and counts what fails
+        return
+    asks = remote and _starts.is_first(decider if key is None else key)
+    thread = threading.Thread(target=_in_background, args=(decider, asks, room), name="gated-memory-warm", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the process may start no more
+        room.release()
 
 
 def lines(report: Report, spec: str) -> list[str]:
@@ -217,14 +269,21 @@ def _warmed(decider: Decider) -> str | None:
     return None
 
 
-def _in_background(decider: Decider, asks: bool) -> None:
+def _in_background(decider: Decider, asks: bool, room: threading.BoundedSemaphore) -> None:
+    try:
+        _load_and_ask(decider, asks)
+    finally:
+        room.release()
+
+
+def _load_and_ask(decider: Decider, asks: bool) -> None:
     failure = _warmed(decider)
     if failure is not None and not asks:  # the first decision will fail the same way, and be counted
         logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", failure)
         return
     failure = failure or (probe(decider, _PATIENCE_S) if asks else None)
     if failure is not None:
-        logger.warning(
+        log_mishap(
             "decider=<%s>, cause=<%s> | the decision model does not answer | turns will recall without it",
             name_of(decider),
             failure[:300],

@@ -45,6 +45,9 @@ _MAX_BYTES = 4_000_000
 _PAUSE_S = 0.1
 """Wait before the second attempt where the server names no time."""
 _HEALTH_S = 2.0
+_KNOWN_S = 300.0
+"""For how long what a server said of itself is not asked again, in seconds: servers make a client per request."""
+_MOST_KNOWN = 64
 """How long a server may take to describe itself, in seconds."""
 _RETRIED_STATUSES = (502, 503, 529)
 
@@ -85,6 +88,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_client)
 
 
+_KNOWN: dict[str, tuple[float, dict[str, Any]]] = {}
+
+
+def _known(url: str | None) -> dict[str, Any]:
+    """Return what a server has said of itself lately."""
+    until, about = _KNOWN.get(url or "", (0.0, {}))
+    return dict(about) if time.monotonic() < until else {}
+
+
 class HttpTransport:
     """A decision model behind a URL.
 
@@ -107,7 +119,7 @@ class HttpTransport:
         health_url: str | None = None,
     ) -> None:
         self.url = checked_url(url)
-        self.about: dict[str, Any] = {}
+        self.about: dict[str, Any] = _known(health_url)
         self._key = key
         self._headers = dict(headers or {})
         self._health_url = health_url
@@ -117,7 +129,7 @@ class HttpTransport:
 
     def prepare(self) -> None:
         """Ask a server that describes itself for its window and model; one that does not is left alone."""
-        if self._health_url is None:
+        if self._health_url is None or self.about:
             return
         url, until = self._health_url, time.monotonic() + _HEALTH_S
         try:  # in a thread, so that not even headers that drip hold whoever starts
@@ -139,6 +151,8 @@ class HttpTransport:
             for name in ("model", "device"):
                 if isinstance(found.get(name), str):
                     self.about[name] = one_line(found[name])
+            if len(_KNOWN) < _MOST_KNOWN or url in _KNOWN:
+                _KNOWN[url] = (time.monotonic() + _KNOWN_S, dict(self.about))
 
     def send(self, document: Mapping[str, Any], until: float) -> object:
         """POST the document and return the JSON that comes back."""
