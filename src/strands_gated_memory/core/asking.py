@@ -66,7 +66,7 @@ class Asker:
         return float(own) if 0 < own <= MOST_SECONDS else self._policy.deadline_s
 
     def breakers(self) -> list[CircuitBreaker]:
-        """Return the decider's circuit breaker, the validator's if it has ever opened, and those of a list's members."""
+        """Return its circuit breaker, those of a list's members, and the validator's if it has ever opened."""
         if self.decider is None:
             return []
         members = getattr(self.decider, "breakers", ())
