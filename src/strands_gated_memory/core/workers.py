@@ -76,6 +76,7 @@ class WorkerPool:
         self._threads = 0
         self._idle = 0
         self._queued = 0
+        self._abandoned = 0
 
     def submit(self, call: Callable[[], _T], lane: Hashable = None) -> Future[_T]:
         """Run a call in a thread, with a copy of the caller's context variables.
@@ -85,8 +86,8 @@ class WorkerPool:
             lane: What the call depends on, such as a server.
 
         Raises:
-            PoolFull: At once, when the lane's backlog is full or each of its threads runs a call that
-                nobody waits for any more.
+            PoolFull: At once, when the lane's backlog is full or each of its threads, or of all threads, runs a
+                call that nobody waits for any more.
             RuntimeError: No thread can be started.
         """
         context = contextvars.copy_context()
@@ -94,6 +95,8 @@ class WorkerPool:
             of = self._lanes.get(lane) or _Lane(lane)
             if of.abandoned >= self._share:
                 raise PoolFull(f"{of.abandoned} calls hang in the {self._name} workers")
+            if self._abandoned >= self._size:
+                raise PoolFull(f"every one of the {self._size} {self._name} workers hangs")
             if len(of.waiting) >= self._backlog:
                 of.waiting = deque(waiting for waiting in of.waiting if not waiting.cancelled())
                 if len(of.waiting) >= self._backlog:
@@ -117,6 +120,7 @@ class WorkerPool:
             if not (call.left or call.abandoned or call.done()):
                 call.abandoned = True
                 call.lane.abandoned += 1
+                self._abandoned += 1
         return False
 
     def _hand_over(self, call: _Call, about_to_idle: int = 0) -> None:
@@ -160,6 +164,7 @@ class WorkerPool:
         with self._lock:
             call.left = True
             lane.abandoned -= call.abandoned
+            self._abandoned -= call.abandoned
             while lane.waiting:
                 following = lane.waiting.popleft()
                 if not following.cancelled():
