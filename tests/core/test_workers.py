@@ -133,6 +133,22 @@ def test_many_hanging_lanes_never_exceed_the_pool(release):
     assert len(threads_of("many")) == 6
 
 
+def test_calls_fail_at_once_when_every_thread_hangs_and_come_back_with_them(release):
+    """A decision function per request whose server hangs: each has a lane of its own, and the pool is full."""
+    workers = pool("full")
+    for lane in range(6):
+        give_up_on(workers.submit(release.wait, lane))
+    started = time.monotonic()
+
+    with pytest.raises(PoolFull, match="every one of the 6 full workers hangs"):
+        workers.submit(lambda: "fine", "other")
+
+    assert time.monotonic() - started < 0.5
+    release.set()
+    until(lambda: workers._abandoned == 0)
+    assert workers.submit(lambda: "fine", "other").result(timeout=3) == "fine"
+
+
 def test_lanes_without_calls_are_forgotten():
     workers = pool("lanes")
     for number in range(1000):

@@ -146,6 +146,7 @@ class WorkerPool:
         self._threads = 0
         self._idle = 0
         self._queued = 0
+        self._abandoned = 0
 
     def submit(self, call: Callable[[], _T], lane: Hashable = None) -> Call[_T]:
         """Run a call in a thread, with a copy of the caller's context variables.
@@ -155,8 +156,8 @@ class WorkerPool:
             lane: What the call depends on, such as a server.
 
         Raises:
-            PoolFull: At once, when the lane's backlog is full or each of its threads runs a call that
-                nobody waits for any more.
+            PoolFull: At once, when the lane's backlog is full or each of its threads, or of all threads, runs a
+                call that nobody waits for any more.
             RuntimeError: No thread can be started.
         """
         context = contextvars.copy_context()
@@ -164,6 +165,8 @@ class WorkerPool:
             of = self._lanes.get(lane) or _Lane(lane)
             if of.abandoned >= self._share:
                 raise PoolFull(f"{of.abandoned} calls hang in the {self._name} workers")
+            if self._abandoned >= self._size:
+                raise PoolFull(f"every one of the {self._size} {self._name} workers hangs")
             if len(of.waiting) >= self._backlog:
                 of.waiting = deque(waiting for waiting in of.waiting if not waiting.cancelled())
                 if len(of.waiting) >= self._backlog:
@@ -190,6 +193,7 @@ class WorkerPool:
             elif call._state == "running" and not call._abandoned:
                 call._abandoned = True
                 call._lane.abandoned += 1
+                self._abandoned += 1
             return call._state == "cancelled"
 
     def _hand_over(self, call: Call[Any], about_to_idle: int = 0) -> None:
@@ -228,6 +232,7 @@ class WorkerPool:
             if call._state == "running":
                 call._state = "over"
             lane.abandoned -= call._abandoned
+            self._abandoned -= call._abandoned
             while lane.waiting:
                 following = lane.waiting.popleft()
                 if not following.cancelled():
