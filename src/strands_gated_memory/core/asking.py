@@ -103,9 +103,8 @@ class Asker:
         """
         started_s = clock.spent()
         reply, error = self._reply(stage, turn, questions, budget_s)
-        if error is None:
-            answers = {name: reply[name] for name in questions}
-        else:
+        answers: dict[str, q.Answer] = reply
+        if error is not None:
             reason: q.NoAnswerReason = "timeout" if error_kind(error) == "timeout" else "missing"
             answers = {name: q.NoAnswer(reason) for name in questions}
         call = DeciderCall(

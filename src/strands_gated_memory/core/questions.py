@@ -372,8 +372,10 @@ def copied(questions: Mapping[str, Question]) -> dict[str, Question]:
 
 def own_criteria(criteria: Criteria) -> Criteria:
     """Return a copy that may be changed without changing these; a tuple cannot be changed."""
-    if criteria is None or isinstance(criteria, tuple):
+    if criteria is None or type(criteria) is tuple:
         return criteria
+    if type(criteria) is dict:
+        return criteria.copy()
     return dict(criteria) if isinstance(criteria, Mapping) else list(criteria)
 
 

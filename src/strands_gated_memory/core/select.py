@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -46,8 +45,7 @@ class SelectSettings(Settings):
     """Counts the tokens of a text; default: characters / 4, rounded up."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A record that may be injected."""
 
     record: Record

@@ -45,10 +45,13 @@ def fill(namespace: str, *, actor_id: str, session_id: str, strategy_id: str | N
 
 def in_scope(record_namespace: str, path: str) -> bool:
     """Tell whether a record's namespace is the searched path or below it, segment by segment."""
-    return (record_namespace if record_namespace.endswith("/") else record_namespace + "/").startswith(path)
+    return record_namespace.startswith(path) or (not record_namespace.endswith("/") and record_namespace + "/" == path)
 
 
 def is_own_summary(record_namespace: str, text: str, session_id: str) -> bool:
     """Tell whether a record is the running session's own summary, which the conversation already holds."""
-    segments = record_namespace.split("/")
-    return session_id in segments and ("summar" in record_namespace.lower() or text.lstrip().startswith("<topic"))
+    return (
+        session_id in record_namespace
+        and session_id in record_namespace.split("/")
+        and ("summar" in record_namespace.lower() or text.lstrip().startswith("<topic"))
+    )
