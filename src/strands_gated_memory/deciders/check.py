@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
@@ -27,7 +28,6 @@ from ..core.questions import (
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
 from ..core.workers import DECISIONS
 from ..errors import ConfigurationError, error_kind
-from ..reporting.log import log_mishap
 from .waiting import result_of
 
 logger = logging.getLogger(__name__)
@@ -283,11 +283,12 @@ def _load_and_ask(decider: Decider, asks: bool) -> None:
         return
     failure = failure or (probe(decider, _PATIENCE_S) if asks else None)
     if failure is not None:
-        log_mishap(
-            "decider=<%s>, cause=<%s> | the decision model does not answer | turns will recall without it",
-            name_of(decider),
-            failure[:300],
-        )
+        with contextlib.suppress(Exception):  # a log handler's, in a thread of our own
+            logger.warning(
+                "decider=<%s>, cause=<%s> | the decision model does not answer | turns will recall without it",
+                name_of(decider),
+                failure[:300],
+            )
 
 
 def _unavailable(decider: Decider, error: Exception, started: float) -> Report:

@@ -16,6 +16,7 @@ import json
 import math
 import os
 import stat
+import time
 import uuid
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -36,6 +37,8 @@ except ImportError:  # Windows: threads of one process only
 VERSION = 1
 """Version of the schema."""
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
+_SETTLED_S = 0.2
+"""For how long, in seconds, a line without its end may still be under another process's pen."""
 KEEP = 5
 """Rotated files that are kept."""
 
@@ -258,6 +261,7 @@ class TraceFile:
             raise ConfigurationError(f"trace_max_bytes must be a number of bytes above 0, got {max_bytes!r}")
         self._max_bytes = max_bytes
         self._keep = keep
+        self._torn = False
 
     def write(self, line: str) -> None:
         """Append a line.
@@ -269,7 +273,7 @@ class TraceFile:
         with self._opened() as descriptor:
             status = os.fstat(descriptor)
             size = status.st_size
-            if size and stat.S_ISREG(status.st_mode) and self._is_torn(size):
+            if size and stat.S_ISREG(status.st_mode) and self._is_torn(status):
                 data = b"\n" + data
             full = size and size + len(data) > self._max_bytes and self._rotate(descriptor)
             if not full:
@@ -279,17 +283,22 @@ class TraceFile:
 
     def _append(self, descriptor: int, data: bytes) -> None:
         written = os.write(descriptor, data)
-        if written != len(data):
+        self._torn = written != len(data)
+        if self._torn:
             raise OSError(f"wrote {written} of {len(data)} bytes; is the disk full?")
 
-    def _is_torn(self, size: int) -> bool:
+    def _is_torn(self, status: os.stat_result) -> bool:
         """Tell whether the last line was not written whole, by whichever process: ours must not continue it."""
         try:
             with self.path.open("rb", buffering=0) as file:
-                file.seek(size - 1)
-                return file.read(1) not in (b"\n", b"")
+                file.seek(status.st_size - 1)
+                torn = file.read(1) != b"\n"
+                now = os.fstat(file.fileno())
         except OSError:  # gone, or not to be read
             return False
+        # A line that is being written looks the same, for a moment.
+        settled = self._torn or time.time() - now.st_mtime > _SETTLED_S
+        return torn and settled and os.path.samestat(now, status)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
