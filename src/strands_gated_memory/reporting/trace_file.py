@@ -37,7 +37,7 @@ except ImportError:  # Windows: threads of one process only
 VERSION = 1
 """Version of the schema."""
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
-_SETTLED_S = 0.2
+_SETTLED_S = 1.0
 """For how long, in seconds, a line without its end may still be under another process's pen."""
 KEEP = 5
 """Rotated files that are kept."""
@@ -289,16 +289,14 @@ class TraceFile:
 
     def _is_torn(self, status: os.stat_result) -> bool:
         """Tell whether the last line was not written whole, by whichever process: ours must not continue it."""
+        if not self._torn and time.time() - status.st_mtime < _SETTLED_S:
+            return False
         try:
             with self.path.open("rb", buffering=0) as file:
                 file.seek(status.st_size - 1)
-                torn = file.read(1) != b"\n"
-                now = os.fstat(file.fileno())
+                return file.read(1) != b"\n" and os.path.samestat(os.fstat(file.fileno()), status)
         except OSError:  # gone, or not to be read
             return False
-        # A line that is being written looks the same, for a moment.
-        settled = self._torn or time.time() - now.st_mtime > _SETTLED_S
-        return torn and settled and os.path.samestat(now, status)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
