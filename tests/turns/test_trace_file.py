@@ -271,12 +271,27 @@ def test_a_line_that_another_writer_left_unfinished_costs_no_other_line(bench, p
         bench.agent(traced(bench, path, decider=no, session_id=ask[:3]))(ask)
         with path.open("a") as file:
             file.write(rest)
+        os.utime(path, (0, 0))  # long ago: nobody is writing it
 
     assert len(list(read_traces(path, broken="skip"))) == 2
     read = read_traces(path)
     next(read)
     with pytest.raises(GatedMemoryError, match="line 2: the line"):
         next(read)
+
+
+def test_a_line_of_ones_own_that_was_cut_costs_no_other_line(path, monkeypatch):
+    """At once, though the file has just been written to."""
+    file, write = TraceFile(path), os.write
+    file.write("one\n")
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:2]))
+    with pytest.raises(OSError, match="is the disk full"):
+        file.write("two\n")
+    monkeypatch.undo()
+    file.write("three\n")
+    file.write("four\n")
+
+    assert path.read_text().splitlines() == ["one", "tw", "three", "four"]
 
 
 def test_a_last_line_that_is_being_written_is_left_out(bench, path):
