@@ -35,6 +35,7 @@ _VALIDATOR_RESERVE = 0.1
 
 _LONGEST_TEXT = 64_000
 """Characters of a record that are read, four times what the service stores."""
+_SHORT_TEXT = 1000
 
 
 @dataclass(frozen=True)
@@ -303,8 +304,12 @@ class RecallPipeline:
         if self.policy.render.mode == "raw":
             # A record stays one line, or it could add lines that look like other records.
             return [_one_line(text) for text in texts]
-        # The shape of a record is not worth being late for.
-        return [render_record(text) if clock.left() > 0.0 else inert(text) for text in texts]
+        # The shape of a record is not worth being late for; a short one takes no time.
+        late = clock.left() <= 0.0
+        return [
+            render_record(text) if not late and (len(text) < _SHORT_TEXT or clock.left() > 0.0) else inert(text)
+            for text in texts
+        ]
 
     @property
     def _questions(self) -> dict[str, str]:

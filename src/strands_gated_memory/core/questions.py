@@ -227,7 +227,7 @@ def checked(answer: object, question: Question) -> Answer:
 def _check(answer: object, question: Question) -> Answer:
     if answer is None:
         return NoAnswer("missing")
-    if isinstance(answer, Mapping):
+    if type(answer) is dict or isinstance(answer, Mapping):
         answer = _from_wire(answer)
     if isinstance(answer, NoAnswer):
         return answer
@@ -350,39 +350,32 @@ def _is_well_formed(reply: Reply) -> bool:
 
 
 def asked(decider: Decider, state: State, questions: Mapping[str, Question]) -> Reply:
-    """Ask a decider, which may change the mappings that it is given, and return its checked reply.
-
-    Args:
-        decider: Whom to ask.
-        state: What about; it gets a copy.
-        questions: What; it gets a copy of the mapping. Criteria are not copied, see `copied`.
+    """Ask a decider, with copies that it may change as it likes, and return its checked reply.
 
     Raises:
         BadAnswer: It returned no mapping.
         Exception: Whatever it raises.
     """
     given: State = {"message": state["message"], "previous": list(state["previous"])}
-    return checked_reply(decider, decider.decide(given, dict(questions)), questions)
+    asks = dict(questions) if _is_ours(decider) else {name: _copied(question) for name, question in questions.items()}
+    return checked_reply(decider, decider.decide(given, asks), questions)
 
 
-def copied(questions: Mapping[str, Question]) -> dict[str, Question]:
-    """Return questions with criteria of their own, for asking several deciders the same."""
-    return {name: dataclasses.replace(q, criteria=own_criteria(q.criteria)) for name, q in questions.items()}
+def _copied(question: Question) -> Question:
+    criteria = question.criteria
+    if criteria is None or isinstance(criteria, tuple):
+        return question
+    return dataclasses.replace(question, criteria=dict(criteria) if isinstance(criteria, Mapping) else list(criteria))
 
 
-def own_criteria(criteria: Criteria) -> Criteria:
-    """Return a copy that may be changed without changing these; a tuple cannot be changed."""
-    if criteria is None or type(criteria) is tuple:
-        return criteria
-    if type(criteria) is dict:
-        return criteria.copy()
-    return dict(criteria) if isinstance(criteria, Mapping) else list(criteria)
+def _is_ours(decider: object) -> bool:
+    """Tell whether a decider is this package's own, which changes nothing and says nothing private of itself."""
+    return type(decider).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def name_of(decider: object) -> str:
     """Return what to call a decider: its repr if it is ours, its class otherwise, as a foreign repr may hold a key."""
-    ours = type(decider).__module__.partition(".")[0] == __name__.partition(".")[0]
-    return repr(decider) if ours else type(decider).__name__
+    return repr(decider) if _is_ours(decider) else type(decider).__name__
 
 
 def is_usable(answers: Mapping[str, Answer]) -> bool:

@@ -7,13 +7,16 @@ ideas. The default everywhere is the one with criteria.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 from . import questions as q
 from .questions import About, Answer, Choice, Criteria, NoAnswer, Noul, Question, Score
+
+_SHORT = 1000
+"""Characters of a subject up to which its question is remembered: a few megabytes at most."""
 
 SUBJECT = "{subject}"
 """Stands in a wording's instructions for the record or the namespace's description."""
@@ -65,15 +68,27 @@ class Wording:
         return f"{self.id}/{self.version}"
 
     def question(self, subject: str | None = None) -> Question:
-        """Return the question, with criteria of its own: whoever is asked may change them.
+        """Return the question; the same one for the same subject, so whoever might change it is given a copy.
 
         Args:
             subject: The rendered record or the namespace's description; quoted as data, with angle brackets
                 escaped so that it cannot end the quotation. None for the gate.
         """
+        if subject is None or len(subject) > _SHORT:
+            return self._question(subject)
+        return self._remembered(subject)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # without what is remembered
+
+    @cached_property
+    def _remembered(self) -> Callable[[str], Question]:
+        return lru_cache(maxsize=1024)(self._question)  # the same records come back turn after turn
+
+    def _question(self, subject: str | None) -> Question:
         quoted = "" if subject is None else subject.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         instructions = self.instructions.replace(SUBJECT, quoted)
-        return Question(self.type, instructions, q.own_criteria(self.criteria), self.about, subject, self.key)
+        return Question(self.type, instructions, self.criteria, self.about, subject, self.key)
 
     def read(self, answer: Answer) -> Answer:
         """Return P(yes) as a noul, or the `NoAnswer` as it came."""

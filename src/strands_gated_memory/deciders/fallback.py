@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core import budget
 from ..core.breaker import CircuitBreaker, breaker_of, settings_in_force
-from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, copied, is_usable
+from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, is_usable
 from ..core.workers import PoolFull, WorkerPool
 from ..errors import (
     BadAnswer,
@@ -152,7 +152,7 @@ def _reply(
 ) -> Reply:
     with budget.limited_to(seconds):
         try:
-            future = MEMBERS.submit(lambda: asked(member, state, copied(questions)), breaker)
+            future = MEMBERS.submit(lambda: asked(member, state, questions), breaker)
         except (PoolFull, RuntimeError) as error:
             raise DeciderOverloaded(str(error)) from None
     return result_of(future, seconds)
