@@ -19,7 +19,7 @@ from . import questions as q
 from . import router as router_stage
 from . import same_facts
 from . import select as select_stage
-from .asking import Asker
+from .asking import Asked, Asker, Asking
 from .breaker import BreakerState
 from .budget import Clock
 from .instructions import instructs
@@ -91,6 +91,11 @@ class RecallPipeline:
         router = self.policy.router
         self._searcher = Searcher(self.policy.breaker, router.pinned, router.pinned_ttl_s, target)
         self._context_tag = context_tag
+        self._wordings = {
+            "gate": self.policy.gate.question.key,
+            "router": router.question.key,
+            "validator": self.policy.validator.question.key,
+        }
         self._strategies = dict(strategies or {})
 
     @property
@@ -177,7 +182,7 @@ class RecallPipeline:
                 "validator": judged.thresholds.validator,
                 "relative": judged.thresholds.relative,
             },
-            questions=self._questions,
+            questions=self._wordings,
             breakers=self._breaker_states(namespaces),
         )
         records = tuple(candidate.record for candidate in judged.kept)
@@ -248,42 +253,43 @@ class RecallPipeline:
 
     def _judge(self, turn: Turn, records: Sequence[Record], rendered: Sequence[str], clock: Clock) -> _Judged:
         present = [at for at, text in enumerate(rendered) if text]
-        probabilities: dict[int, float | None] = dict.fromkeys(present)
-        call: DeciderCall | None = None
-        thresholds = self._asker.thresholds()
-        answers: Mapping[str, q.Answer] = {}
         validator = self.policy.validator
+        asking: Asking | None = None
         if self.decider is not None and present:
             questions = {_asks_about(at): validator.question.question(rendered[at]) for at in present}
             if validator.drop_instructions and getattr(self.decider, "answers_custom", True):
                 questions.update({_asks_instructs(at): RECORD_INSTRUCTIONS.question(rendered[at]) for at in present})
-            answers, call, thresholds = self._asker.ask("validator", turn, questions, clock.left(), clock)
-            read = validator.question.read
-            probabilities = {at: q.probability_of(read(answers[_asks_about(at)])) for at in present}
+            asking = self._asker.begin("validator", turn, questions, clock.left(), clock)
+        # While the decider is at work.
+        dated = self.policy.inject.show_dates
+        lines = {at: block_stage.line_of(rendered[at], records[at], dated) for at in present}
         reasons: dict[int, str | None] = dict.fromkeys(range(len(records)), "empty")
+        asked = Asked({}, None, self._asker.thresholds()) if asking is None else self._asker.end(asking, clock)
+        read = validator.question.read
+        probabilities: dict[int, float | None] = {
+            at: q.probability_of(read(answer)) if (answer := asked.answers.get(_asks_about(at))) else None
+            for at in present
+        }
         if validator.drop_instructions:
             hostile = {
-                at for at in present if self._instructs(records[at], rendered[at], answers.get(_asks_instructs(at)))
+                at
+                for at in present
+                if self._instructs(records[at], rendered[at], asked.answers.get(_asks_instructs(at)))
             }
             reasons.update(dict.fromkeys(hostile, "instructions"))
             present = [at for at in present if at not in hostile]
-        dated = self.policy.inject.show_dates
-        candidates = [
-            select_stage.Candidate(
-                records[at], block_stage.line_of(rendered[at], records[at], dated), probabilities[at]
-            )
-            for at in present
-        ]
+        candidates = [select_stage.Candidate(records[at], lines[at], probabilities[at]) for at in present]
         order = select_stage.injection_order(candidates)
         left_out = select_stage.select(
-            candidates, self.policy.select, thresholds, block_stage.overhead(self._context_tag), order
+            candidates, self.policy.select, asked.thresholds, block_stage.overhead(self._context_tag), order
         )
         reasons.update(zip(present, left_out, strict=True))
         judgements = [
             self._judgement(record, rendered[at], probabilities.get(at), reasons[at])
             for at, record in enumerate(records)
         ]
-        return _Judged(judgements, [candidates[at] for at in order if left_out[at] is None], call, thresholds)
+        kept = [candidates[at] for at in order if left_out[at] is None]
+        return _Judged(judgements, kept, asked.call, asked.thresholds)
 
     def _instructs(self, record: Record, rendered: str, answer: q.Answer | None) -> bool:
         """Tell whether a record is to be dropped because it tries to instruct the assistant."""
@@ -310,11 +316,6 @@ class RecallPipeline:
             render_record(text) if not late and (len(text) < _SHORT_TEXT or clock.left() > 0.0) else inert(text)
             for text in texts
         ]
-
-    @property
-    def _questions(self) -> dict[str, str]:
-        gate, router, validator = self.policy.gate, self.policy.router, self.policy.validator
-        return {"gate": gate.question.key, "router": router.question.key, "validator": validator.question.key}
 
 
 def _one_line(text: str) -> str:
