@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..errors import (
@@ -22,27 +21,10 @@ from .budget import Clock, limited_to
 from .policy import RecallPolicy
 from .settings import MOST_SECONDS
 from .types import DeciderCall, Stage, Turn
-from .workers import DECISIONS, Call, start, wait
+from .workers import DECISIONS, start, wait
 
 _NAME_CHARACTERS = 80
 _STAGES = ("gate", "router", "validator", "relative")
-
-
-@dataclass
-class Asking:
-    """A request under way."""
-
-    stage: Stage
-    turn: Turn
-    questions: Mapping[str, q.Question]
-    started_s: float
-    """When it began, in seconds since the recall began."""
-    until: float
-    """Until when it is waited for, on the monotonic clock."""
-    call: Call[q.Reply] | StageError
-    """Where it runs, or why it does not."""
-    tickets: Sequence[tuple[CircuitBreaker, int]] = ()
-    """The circuit breakers that admitted it."""
 
 
 class Asked(NamedTuple):
@@ -123,61 +105,26 @@ class Asker:
     def ask(
         self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float, clock: Clock
     ) -> Asked:
-        """Ask and wait; see `begin` and `end`."""
-        return self.end(self.begin(stage, turn, questions, budget_s, clock), clock)
-
-    def begin(
-        self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float, clock: Clock
-    ) -> Asking:
-        """Begin to ask.
+        """Ask; every question gets an answer, which may be `NoAnswer`.
 
         Args:
             stage: What the questions decide.
             turn: What the user asks.
             questions: Question per id.
-            budget_s: Seconds to wait, from now on.
+            budget_s: Seconds to wait.
             clock: The recall's.
-
-        Returns:
-            The request under way, for `end`.
         """
-
-        def begun(call: Call[q.Reply] | StageError, *tickets: tuple[CircuitBreaker, int]) -> Asking:
-            return Asking(stage, turn, questions, started_s, until, call, tickets)
-
-        started_s, until = clock.spent(), time.monotonic() + budget_s
-        decider, settings = self.decider, self._policy.breaker
-        assert decider is not None
-        if budget_s <= 0.0:
-            return begun(DeciderTimeout("no time was left to ask"))
-        watching = [self._validator_breaker] if stage == "validator" else []
-        tickets = [(one, one.admit(settings)) for one in (*watching, self._breaker)]
-        if any(ticket is None for _, ticket in tickets):
-            again = f"tried again after {settings.cooldown_s:g} s"
-            return begun(DeciderSkipped(f"not asked: its circuit breaker is open ({again})"))
-        with limited_to(budget_s), governed_by(settings):
-            # The reply is read over there: it may be as slow or as hostile as the call.
-            call = start(
-                DECISIONS, lambda: q.asked(decider, q.state_of(turn), questions), self._breaker, DeciderOverloaded
-            )
-        return begun(call, *((one, ticket) for one, ticket in tickets if ticket is not None))
-
-    def end(self, asking: Asking, clock: Clock) -> Asked:
-        """Wait for a request: every question gets an answer, which may be `NoAnswer`."""
-        call, questions = asking.call, asking.questions
-        error = wait(call, max(0.0, asking.until - time.monotonic()), DeciderTimeout)
-        reply = q.Reply({}) if error is not None or isinstance(call, StageError) else call.result()
-        for breaker, ticket in asking.tickets:
-            breaker.report(ticket, error is None and q.is_usable(reply), self._policy.breaker)
+        started_s = clock.spent()
+        reply, error = self._reply(stage, turn, questions, budget_s)
         answers: dict[str, q.Answer] = reply
         if error is not None:
             reason: q.NoAnswerReason = "timeout" if error_kind(error) == "timeout" else "missing"
             answers = {name: q.NoAnswer(reason) for name in questions}
-        made = DeciderCall(
-            stage=asking.stage,
+        call = DeciderCall(
+            stage=stage,
             questions=len(questions),
-            seconds=clock.spent() - asking.started_s,
-            started_s=asking.started_s,
+            seconds=clock.spent() - started_s,
+            started_s=started_s,
             model=reply.model,
             answered_by=reply.answered_by,
             passed_over=reply.passed_over,
@@ -187,9 +134,35 @@ class Asker:
             ),
             error=error_kind(error) if error is not None else None,
             no_answers={} if error is not None else q.unanswered(answers),
-            cause=None if error is None else cause_of(error, _texts(asking.turn, questions)),
+            cause=None if error is None else cause_of(error, (turn.text, *turn.previous, *_subjects(questions))),
         )
-        return Asked(answers, made, self.thresholds(reply.thresholds))
+        return Asked(answers, call, self.thresholds(reply.thresholds))
+
+    def _reply(
+        self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
+    ) -> tuple[q.Reply, BaseException | None]:
+        """Return the reply, which counts if there is no error, and the error."""
+        decider, settings, nothing = self.decider, self._policy.breaker, q.Reply({})
+        assert decider is not None
+        if budget_s <= 0.0:
+            return nothing, DeciderTimeout("no time was left to ask")
+        watching = [self._validator_breaker] if stage == "validator" else []
+        tickets = [(one, one.admit(settings)) for one in (*watching, self._breaker)]
+        if any(ticket is None for _, ticket in tickets):
+            again = f"tried again after {settings.cooldown_s:g} s"
+            return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({again})")
+        with limited_to(budget_s), governed_by(settings):
+            # The reply is read over there: it may be as slow or as hostile as the call. And nothing is done here
+            # between start and wait: the thread that wakes would only wait for the interpreter's lock.
+            call = start(
+                DECISIONS, lambda: q.asked(decider, q.state_of(turn), questions), self._breaker, DeciderOverloaded
+            )
+            error = wait(call, budget_s, DeciderTimeout)
+        reply = nothing if error is not None or isinstance(call, StageError) else call.result()
+        for one, ticket in tickets:
+            if ticket is not None:
+                one.report(ticket, error is None and q.is_usable(reply), settings)
+        return reply, error
 
 
 def _set_thresholds(policy: RecallPolicy) -> set[str]:
@@ -199,5 +172,5 @@ def _set_thresholds(policy: RecallPolicy) -> set[str]:
     return found | ({"relative"} if "relative" in policy.select.model_fields_set else set())
 
 
-def _texts(turn: Turn, questions: Mapping[str, q.Question]) -> list[str]:
-    return [turn.text, *turn.previous, *(one.subject or "" for one in questions.values())]
+def _subjects(questions: Mapping[str, q.Question]) -> list[str]:
+    return [one.subject or "" for one in questions.values()]

@@ -19,7 +19,7 @@ from . import questions as q
 from . import router as router_stage
 from . import same_facts
 from . import select as select_stage
-from .asking import Asked, Asker, Asking
+from .asking import Asked, Asker
 from .breaker import BreakerState
 from .budget import Clock
 from .instructions import instructs
@@ -254,22 +254,18 @@ class RecallPipeline:
     def _judge(self, turn: Turn, records: Sequence[Record], rendered: Sequence[str], clock: Clock) -> _Judged:
         present = [at for at, text in enumerate(rendered) if text]
         validator = self.policy.validator
-        asking: Asking | None = None
+        asked = Asked({}, None, self._asker.thresholds())
         if self.decider is not None and present:
             questions = {_asks_about(at): validator.question.question(rendered[at]) for at in present}
             if validator.drop_instructions and getattr(self.decider, "answers_custom", True):
                 questions.update({_asks_instructs(at): RECORD_INSTRUCTIONS.question(rendered[at]) for at in present})
-            asking = self._asker.begin("validator", turn, questions, clock.left(), clock)
-        # While the decider is at work.
-        dated = self.policy.inject.show_dates
-        lines = {at: block_stage.line_of(rendered[at], records[at], dated) for at in present}
-        reasons: dict[int, str | None] = dict.fromkeys(range(len(records)), "empty")
-        asked = Asked({}, None, self._asker.thresholds()) if asking is None else self._asker.end(asking, clock)
+            asked = self._asker.ask("validator", turn, questions, clock.left(), clock)
         read = validator.question.read
         probabilities: dict[int, float | None] = {
             at: q.probability_of(read(answer)) if (answer := asked.answers.get(_asks_about(at))) else None
             for at in present
         }
+        reasons: dict[int, str | None] = dict.fromkeys(range(len(records)), "empty")
         if validator.drop_instructions:
             hostile = {
                 at
@@ -278,7 +274,13 @@ class RecallPipeline:
             }
             reasons.update(dict.fromkeys(hostile, "instructions"))
             present = [at for at in present if at not in hostile]
-        candidates = [select_stage.Candidate(records[at], lines[at], probabilities[at]) for at in present]
+        dated = self.policy.inject.show_dates
+        candidates = [
+            select_stage.Candidate(
+                records[at], block_stage.line_of(rendered[at], records[at], dated), probabilities[at]
+            )
+            for at in present
+        ]
         order = select_stage.injection_order(candidates)
         left_out = select_stage.select(
             candidates, self.policy.select, asked.thresholds, block_stage.overhead(self._context_tag), order

@@ -172,10 +172,20 @@ class AgentCoreRetriever:
     def _read(self, summary: Any, search: NamespaceSearch) -> tuple[Record, str | None]:
         """Return a summary as a record, and why it is left out, None if it is not."""
         try:
-            record = _record(summary, search.key)
+            text, own = summary["content"]["text"], (summary.get("namespaces") or (search.path,))[0]
+            if not isinstance(text, str) or not isinstance(own, str):
+                return Record("", search.key), "malformed"
+            score = summary.get("score")
+            record = Record(
+                text,
+                search.key,
+                None if score is None else float(score),
+                summary.get("memoryRecordId"),
+                summary.get("createdAt"),
+                summary.get("metadata"),
+            )
         except (AttributeError, KeyError, TypeError, ValueError, IndexError):
             return Record("", search.key), "malformed"
-        own = (summary.get("namespaces") or [search.path])[0]
         if not in_scope(own, search.path):
             return record, "out_of_scope"
         if not search.whole and record.score is not None and record.score < search.relevance_score:
@@ -212,22 +222,6 @@ def cut_query(query: str) -> str:
     cut = query[:MAX_QUERY_CHARACTERS]
     at_word = next(iter(cut.rsplit(None, 1)), "")  # nothing to split where all of it is space
     return at_word if len(at_word) > MAX_QUERY_CHARACTERS // 2 else cut
-
-
-def _record(summary: Any, namespace: str) -> Record:
-    text = summary["content"]["text"]
-    score = summary.get("score")
-    own = summary.get("namespaces") or [namespace]
-    if not isinstance(text, str) or not isinstance(own[0], str):
-        raise TypeError("a record has no text")
-    return Record(
-        text=text,
-        namespace=namespace,
-        score=float(score) if score is not None else None,
-        record_id=summary.get("memoryRecordId"),
-        created_at=summary.get("createdAt"),
-        metadata=summary.get("metadata"),
-    )
 
 
 def _translated(error: Exception) -> RetrievalError:
