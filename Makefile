@@ -40,7 +40,7 @@ train: $(VENV)/.torch
 	$(BIN)/python -m harness.readme
 
 fuzz: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=nightly --timeout=3600
+	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=nightly --timeout=3600 -n 2
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
