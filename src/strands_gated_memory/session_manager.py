@@ -151,7 +151,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         self._agents: dict[int, tuple[weakref.ref[Any], _AgentState]] = {}
         self._agents_lock = forks.Lock()
         self._last_recall: Recall | None = None
-        self._turns_logged = 0
+        self._unlogged = False
         boto_session = boto_session or boto3.Session(region_name=region_name)
         super().__init__(
             agentcore_memory_config,
@@ -336,6 +336,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     def _report(self, recall: Recall, turn: Turn | None) -> None:
         self._last_recall = recall
+        self._unlogged = True
         counted = self._stats.add(recall)
         log_failures(recall)
         if counted.alarm and counted.error_rate is not None:
@@ -373,9 +374,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
                 )
 
     def _log_stats(self) -> None:
-        turns = self._stats.turns
-        if turns != self._turns_logged:
-            self._turns_logged = turns
+        if self._unlogged:
+            self._unlogged = False
             log_stats(self._stats, self._policy.stats_log)
 
 

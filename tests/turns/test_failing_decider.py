@@ -321,3 +321,32 @@ def test_a_decider_brings_its_deadline_its_thresholds_and_a_warm_up_that_may_fai
     bench.agent(manager)("hang")
     assert manager.last_recall.trace.seconds < 0.6
     assert manager.stats.as_dict()["gate"]["failed"] == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["thresholds", "deadline_s", "model_id", "breakers", "answers_custom", "warm", "remote"]
+)
+def test_an_attribute_that_raises_when_read_is_as_good_as_none(bench, name):
+    """A decider's property that breaks costs neither the memory nor the decision."""
+
+    def broken(self):
+        raise RuntimeError("not configured")
+
+    decider = type("Odd", (), {name: property(broken), "decide": lambda self, state, questions: yes(state, questions)})
+    bench.remember("Likes tea")
+    manager = bench.manager(decider=decider(), policy={"validator": {"drop_instructions": True}})
+    bench.agent(manager)("What do I drink?")
+
+    counts = manager.stats.as_dict()
+    assert (counts["turn_failures"], counts["gate"]["open"], counts["records_returned"]) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"), [("acme/judge-2", {"acme/judge-2": 1}), ("What do I drink?", {}), ("x" * 200, {}), ("", {})]
+)
+def test_what_is_no_model_id_is_not_taken_for_one(bench, model, shown):
+    """A server that echoes the message would put it into counters, spans and traces."""
+    manager = bench.manager(decider=type("Named", (), {"decide": lambda self, s, q: Reply(no(s, q), model=model)})())
+    bench.agent(manager)("What do I drink?")
+
+    assert manager.stats.as_dict()["decider_models"] == shown

@@ -7,7 +7,7 @@ import pytest
 from strands.types.exceptions import SessionException
 from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, judging, last_block, no, yes
 
-from strands_gated_memory import Recall, RecallStats, TurnTrace
+from strands_gated_memory import RecallStats
 
 MARKER = "xyzzymarker"
 LOGGER = "strands_gated_memory"
@@ -190,14 +190,28 @@ def test_closing_logs_the_counters_once(bench, caplog, way):
     assert "gate decisions" in record.getMessage()
 
 
+def test_a_manager_without_a_turn_logs_nothing_of_shared_counters(bench, caplog):
+    """A server that makes a manager for each request would log the block for each, whoever asked."""
+    stats = RecallStats()
+    busy = bench.manager(decider=no, stats=stats)
+    bench.agent(busy)("Thanks!")
+    caplog.set_level(logging.INFO, logger=LOGGER)
+
+    bench.manager(decider=no, stats=stats, session_id="session-2").close()
+    assert stats_logged(caplog) == []
+    busy.close()
+    assert len(stats_logged(caplog)) == 1
+
+
 @pytest.mark.parametrize("way", ["close", "with"])
 def test_a_flush_that_fails_raises_as_the_parents_does_and_the_counters_are_logged(bench, caplog, way):
     """Losing messages is the parent's to report; what is known of the recalls is not lost with them."""
     caplog.set_level(logging.INFO, logger=LOGGER)
     manager = bench.manager(decider=no, batch_size=50)
-    bench.agent(manager)
-    manager.stats.add(Recall((), None, (), TurnTrace(None)))
+    agent = bench.agent(manager)
     bench.core.fail("CreateEvent", "AccessDeniedException")
+    with pytest.raises(SessionException, match="Failed to flush"):
+        agent("Thanks!")
 
     def end():
         if way == "close":

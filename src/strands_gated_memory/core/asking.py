@@ -71,7 +71,7 @@ class Asker:
     @property
     def deadline_s(self) -> float:
         """Seconds that a whole recall may take: the policy's if set, else the decider's own."""
-        own = getattr(self.decider, "deadline_s", None)
+        own = q.attribute_of(self.decider, "deadline_s")
         if "deadline_s" in self._policy.model_fields_set or not isinstance(own, int | float):
             return self._policy.deadline_s
         return float(own) if 0 < own <= MOST_SECONDS else self._policy.deadline_s
@@ -80,7 +80,7 @@ class Asker:
         """Return its circuit breaker, those of a list's members, and the validator's if it has ever opened."""
         if self.decider is None:
             return []
-        members = getattr(self.decider, "breakers", ())
+        members = q.attribute_of(self.decider, "breakers", ())
         members = members if isinstance(members, tuple) else ()
         validator = [self._validator_breaker] if self._validator_breaker.has_opened else []
         return [self._breaker, *(one for one in members if isinstance(one, CircuitBreaker)), *validator]
@@ -91,7 +91,7 @@ class Asker:
         Args:
             measured: What a reply says of them.
         """
-        own = getattr(self.decider, "thresholds", None)
+        own = q.attribute_of(self.decider, "thresholds")
         shipped = {name: getattr(own, name) for name in _STAGES} if isinstance(own, q.Thresholds) else {}
         if not (shipped or measured):
             return self._thresholds

@@ -257,7 +257,7 @@ class RecallPipeline:
         asked = Asked({}, None, self._asker.thresholds())
         if self.decider is not None and present:
             questions = {_asks_about(at): validator.question.question(rendered[at]) for at in present}
-            if validator.drop_instructions and getattr(self.decider, "answers_custom", True):
+            if validator.drop_instructions and q.attribute_of(self.decider, "answers_custom", True):
                 questions.update({_asks_instructs(at): RECORD_INSTRUCTIONS.question(rendered[at]) for at in present})
             asked = self._asker.ask("validator", turn, questions, clock.left(), clock)
         read = validator.question.read

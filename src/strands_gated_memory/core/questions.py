@@ -314,21 +314,38 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
             raise BadAnswer("decide() returned a Reply whose fields beside the answers are not of its types")
         return Reply(
             answers,
-            model=raw.model,
+            model=_model_id(raw.model),
             answered_by=raw.answered_by,
             passed_over=raw.passed_over,
             thresholds=raw.thresholds,
             untuned=raw.untuned,
             truncated=raw.truncated,
         )
-    own = getattr(decider, "thresholds", None)
+    own = attribute_of(decider, "thresholds")
     shipped = dataclasses.asdict(own) if isinstance(own, Thresholds) else {}
-    model = getattr(decider, "model_id", None)
     return Reply(
         answers,
-        model=model if isinstance(model, str) else None,
+        model=_model_id(attribute_of(decider, "model_id")),
         thresholds={name: value for name, value in shipped.items() if value is not None},
     )
+
+
+def attribute_of(decider: object, name: str, default: Any = None) -> Any:
+    """Return one of a decider's optional attributes, the default if it has none or reading it fails."""
+    try:
+        return getattr(decider, name, default)
+    except Exception:  # a property of the user's
+        return default
+
+
+_MODEL_ID_CHARACTERS = 128
+
+
+def _model_id(value: object) -> str | None:
+    """Return what a model calls itself, None for what is no id: a server may echo the turn, and ids are logged."""
+    if not isinstance(value, str) or len(value) > _MODEL_ID_CHARACTERS or len(value.split()) != 1:
+        return None
+    return value
 
 
 def _is_share(value: object) -> bool:

@@ -22,6 +22,7 @@ from ..core.questions import (
     State,
     Thresholds,
     asked,
+    attribute_of,
     name_of,
     probability_of,
 )
@@ -82,7 +83,7 @@ class Report:
 def check(decider: Decider) -> Report:
     """Ask a decider a few questions and time it. Never raises for what the decider does."""
     started = time.monotonic()
-    warm = getattr(decider, "warm", None)
+    warm = attribute_of(decider, "warm")
     try:
         if callable(warm):
             warm()
@@ -99,13 +100,13 @@ def check(decider: Decider) -> Report:
     latency = {size: _latency_ms(decider, size) for size in SIZES}
     no = _ask_quietly(decider, _NEEDS_NOT)
     threshold = reply.thresholds.get("gate")
-    own = getattr(decider, "thresholds", None)
+    own = attribute_of(decider, "thresholds")
     if threshold is None and isinstance(own, Thresholds):
         threshold = own.gate
     report = Report(
         available=True,
         failure=None,
-        model=reply.model or getattr(decider, "model_id", None),
+        model=reply.model or attribute_of(decider, "model_id"),
         load_ms=load_ms,
         latency_ms=latency,
         needs_memory=probability_of(answer),
@@ -183,8 +184,8 @@ def check_at_start(decider: Decider | None, mode: CheckMode, key: object = None)
                 'or pass decider_check="warn" to start all the same'
             )
         return
-    remote = mode == "warn" and bool(getattr(decider, "remote", False))
-    if not (remote or callable(getattr(decider, "warm", None))):
+    remote = mode == "warn" and bool(attribute_of(decider, "remote", False))
+    if not (remote or callable(attribute_of(decider, "warm"))):
         return
     room = _starts.room
     if not room.acquire(blocking=False):  # many hang: whoever asks first loads it, and counts what fails
@@ -260,7 +261,7 @@ def _ask_quietly(decider: Decider, state: State) -> float | None:
 
 
 def _warmed(decider: Decider) -> str | None:
-    warm = getattr(decider, "warm", None)
+    warm = attribute_of(decider, "warm")
     try:
         if callable(warm):
             warm()
@@ -306,7 +307,7 @@ def _unavailable(decider: Decider, error: Exception, started: float) -> Report:
 
 
 def _deadline_s(decider: Decider) -> float:
-    own = getattr(decider, "deadline_s", None)
+    own = attribute_of(decider, "deadline_s")
     return float(own) if isinstance(own, int | float) and 0 < own < math.inf else _DEFAULT_DEADLINE_S
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core import budget
 from ..core.breaker import CircuitBreaker, breaker_of, settings_in_force
-from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, is_usable
+from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, attribute_of, is_usable
 from ..core.workers import PoolFull, WorkerPool
 from ..errors import (
     BadAnswer,
@@ -68,13 +68,13 @@ class FallbackDecider:
     @property
     def deadline_s(self) -> float | None:
         """The longest that a member asks for, None if none does."""
-        asked = [getattr(member, "deadline_s", None) for _, member in self.members]
+        asked = [attribute_of(member, "deadline_s") for _, member in self.members]
         return max((float(one) for one in asked if isinstance(one, int | float)), default=None)
 
     @property
     def answers_custom(self) -> bool:
         """Whether any member answers questions of a caller's own."""
-        return any(getattr(member, "answers_custom", True) for _, member in self.members)
+        return any(attribute_of(member, "answers_custom", True) for _, member in self.members)
 
     @property
     def breakers(self) -> tuple[CircuitBreaker, ...]:
@@ -90,7 +90,7 @@ class FallbackDecider:
         """
         failed: list[str] = []
         for name, member in self.members:
-            warm = getattr(member, "warm", None)
+            warm = attribute_of(member, "warm")
             try:
                 if callable(warm):
                     warm()
