@@ -225,6 +225,7 @@ class Pages:
 
 
 @fuzz(short=150)
+@example([{"memoryRecordSummaries": [{"content": {"text": "Tea."}, "score": 10**400}]}], 1, 0.0, False, False)
 @given(st.lists(pages, min_size=1, max_size=3), st.integers(1, 6), st.floats(0, 1), st.booleans(), st.booleans())
 def test_any_reply_of_the_service_is_records_or_a_named_failure(replies, top_k, score, whole, skip_own):
     """Each record within the path, of usable text; at most as many as asked for; whatever a page holds."""

@@ -21,6 +21,7 @@ def recall(bench, **settings):
         pytest.param({"score": 0.9}, "malformed", id="no content"),
         pytest.param({"content": {"json": {"a": 1}}, "score": 0.9}, "malformed", id="content without text"),
         pytest.param({"content": {"text": 5}, "score": 0.9}, "malformed", id="text is a number"),
+        pytest.param({"content": {"text": "Tea"}, "score": 10**400}, "malformed", id="no float holds the score"),
         pytest.param({"text": "Likes rum", "score": 0.1}, "below_relevance_score", id="low score"),
         pytest.param({"text": "   ", "score": 0.9}, "empty", id="blank"),
         pytest.param({"text": "{}", "score": 0.9}, "empty", id="empty object"),

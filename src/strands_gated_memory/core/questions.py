@@ -351,7 +351,7 @@ def _model_id(value: object) -> str | None:
 def _is_share(value: object) -> bool:
     if type(value) is float:
         return 0.0 <= value <= 1.0
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0.0 <= float(value) <= 1.0
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(0 <= value <= 1)
 
 
 def _is_well_formed(reply: Reply) -> bool:

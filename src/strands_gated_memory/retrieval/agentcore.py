@@ -184,7 +184,7 @@ class AgentCoreRetriever:
                 summary.get("createdAt"),
                 summary.get("metadata"),
             )
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError):
             return Record("", search.key), "malformed"
         if not in_scope(own, search.path):
             return record, "out_of_scope"
