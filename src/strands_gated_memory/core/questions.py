@@ -348,10 +348,9 @@ def _model_id(value: object) -> str | None:
     return value
 
 
-def _is_share(value: object) -> bool:
-    if type(value) is float:
-        return 0.0 <= value <= 1.0
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(0 <= value <= 1)
+def _is_share(value: Any) -> bool:
+    is_number = type(value) is float or (isinstance(value, numbers.Real) and not isinstance(value, bool))
+    return is_number and bool(0.0 <= value <= 1.0)
 
 
 def _is_well_formed(reply: Reply) -> bool:
