@@ -8,6 +8,7 @@ parent stores it, and `retrieve_customer_context` runs the pipeline and hands it
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import inspect
@@ -16,7 +17,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import boto3
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig
@@ -66,6 +67,26 @@ class _AgentState:
     """Whether the invocation ended without a message that carries the ask, though one with a user's text came."""
     other_text: bool = False
     """Whether a user's text that is not the ask has been added while the ask was awaited."""
+
+
+class _Configured(NamedTuple):
+    """What of the parent's configuration a recall depends on."""
+
+    memory_id: str
+    actor_id: str
+    session_id: str
+    context_tag: str
+    searched: tuple[tuple[Any, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """What is searched, and for whom. Made anew when the configuration changes: a recall under way keeps its own."""
+
+    configured: _Configured
+    namespaces: tuple[str, ...]
+    pipeline: RecallPipeline
+    retriever: AgentCoreRetriever
 
 
 class GatedMemorySessionManager(AgentCoreMemorySessionManager):
@@ -135,19 +156,14 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         searches = _searches(agentcore_memory_config, self._policy)
         if self._policy.inject.mode == "turn":
             check_position(self._policy.inject.position)
-        self._pipeline = RecallPipeline(
+        pipeline = RecallPipeline(
             resolve_decider(decider),
             self._policy,
             context_tag=agentcore_memory_config.context_tag,
-            strategies={
-                name: retrieval.strategy_id
-                for name, retrieval in (agentcore_memory_config.retrieval_config or {}).items()
-                if retrieval.strategy_id
-            },
+            strategies=_strategies(agentcore_memory_config),
             decider_key=decider,
             target=agentcore_memory_config.memory_id,
         )
-        self._namespaces = tuple(searches)
         self._agents: dict[int, tuple[weakref.ref[Any], _AgentState]] = {}
         self._agents_lock = forks.Lock()
         self._last_recall: Recall | None = None
@@ -161,15 +177,15 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             converter=converter,
             **kwargs,
         )
-        self._retriever = AgentCoreRetriever(
+        retriever = AgentCoreRetriever(
             _search_client(boto_session, region_name, boto_client_config, self._policy, len(searches)),
             agentcore_memory_config.memory_id,
             agentcore_memory_config.session_id,
             searches,
             skip_own_summary=self._policy.retrieve.skip_own_summary,
         )
-        self._searched_for = _whose(agentcore_memory_config)
-        check_at_start(self._pipeline.decider, decider_check, decider)
+        self._source = _Source(_configured(agentcore_memory_config), tuple(searches), pipeline, retriever)
+        check_at_start(pipeline.decider, decider_check, decider)
 
     @property
     def stats(self) -> RecallStats:
@@ -189,7 +205,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
     @property
     def decider(self) -> Decider | None:
         """The decision model in use, None if there is none."""
-        return self._pipeline.decider
+        return self._source.pipeline.decider
 
     # Strands' hooks, in the order in which a turn meets them
 
@@ -259,47 +275,51 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             return
         ask, state.ask, running = state.ask, None, state.running
         state.injector.block = None
-        if not self._namespaces:
+        source = self._source_now()
+        if not source.namespaces:
             return
         tag = self.config.context_tag
         text = ask_text(ask, tag)
         if not text:
             return
         if not state.enabled:
-            self._report(Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(self._namespaces))), None)
+            self._report(Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(source.namespaces))), source)
             return
         turn = turn_of(text, _before(event.agent.messages, event.message), self._policy.turn, tag)
-        self._follow_config()
         try:
-            recall = self._pipeline.recall(turn, self._namespaces, self._retriever.search_for(text))
+            recall = source.pipeline.recall(turn, source.namespaces, source.retriever.search_for(text))
         except RecallFailed as failed:
             if isinstance(failed.recall, Recall):
-                self._report(failed.recall, turn)
+                self._report(failed.recall, source, turn)
             raise
         if state.running is not running:
-            pass  # cancelled meanwhile, in async mode: another turn may be running
-        elif self._policy.inject.mode == "turn":
+            # Cancelled meanwhile, in async mode: another turn may be running, and its recall be the latest.
+            self._count(recall, source, turn)
+            return
+        if self._policy.inject.mode == "turn":
             state.injector.block = recall.block
         elif recall.block is not None:
             _insert(event.agent.messages, event.message, recall.block, self._policy.inject.position)
-        self._report(recall, turn)
+        self._report(recall, source, turn)
 
-    def _follow_config(self) -> None:
-        """Search for whom the configuration names now: the parent reads it on every turn, and so must this."""
-        whose = _whose(self.config)
-        if whose != self._searched_for:
-            # First: whatever fails next, nobody sees another user's records.
-            self._pipeline.moved_to(self.config.memory_id)
-            searches = _searches(self.config, self._policy)
-            self._retriever = self._retriever.moved_to(self.config.memory_id, self.config.session_id, searches)
-            self._namespaces = tuple(searches)
-            self._searched_for = whose
+    def _source_now(self) -> _Source:
+        """Return what the configuration names now: the parent reads it on every turn, and so must this."""
+        config, source = self.config, self._source
+        configured = _configured(config)
+        if configured != source.configured:
+            searches = _searches(config, self._policy)
+            pipeline = source.pipeline.moved_to(
+                config.memory_id, context_tag=config.context_tag, strategies=_strategies(config)
+            )
+            retriever = source.retriever.moved_to(config.memory_id, config.session_id, searches)
+            source = self._source = _Source(configured, tuple(searches), pipeline, retriever)
+        return source
 
     def _end_turn(self, event: AfterInvocationEvent) -> None:
         state = self._state_of(event.agent)
         if state is None or getattr(event.result, "stop_reason", None) == "interrupt":
             return
-        state.missed = state.ask is not None and state.other_text and state.enabled and bool(self._namespaces)
+        state.missed = state.ask is not None and state.other_text and state.enabled and bool(self._source.namespaces)
         state.ask = state.running = None
         state.injector.block = None
 
@@ -330,19 +350,25 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     def _fail(self, kind: str, error: Exception | None = None) -> None:
         """Report a turn that had no memory at all, and raise if the policy says so."""
-        self._report(Recall((), None, (), TurnTrace(None, failure=kind)), None)
+        source = self._source
+        with contextlib.suppress(Exception):  # the configuration may be what failed
+            source = dataclasses.replace(source, configured=_configured(self.config))
+        self._report(Recall((), None, (), TurnTrace(None, failure=kind)), source)
         if self._policy.on_failure == "raise":
             raise RecallFailed("turn", kind, None if error is None else type(error).__name__) from error
 
-    def _report(self, recall: Recall, turn: Turn | None) -> None:
+    def _report(self, recall: Recall, source: _Source, turn: Turn | None = None) -> None:
         self._last_recall = recall
+        self._count(recall, source, turn)
+
+    def _count(self, recall: Recall, source: _Source, turn: Turn | None) -> None:
         self._unlogged = True
         counted = self._stats.add(recall)
         log_failures(recall)
         if counted.alarm and counted.error_rate is not None:
             log_error_rate(counted.error_rate)
         telemetry.record(recall, turn if self._trace_content else None)
-        self._write_trace(recall, turn)
+        self._write_trace(recall, source, turn)
         if counted.first_degradation or counted.turns % self._policy.stats_every == 0:
             log_stats(self._stats, self._policy.stats_log)
         if self._on_recall is not None:
@@ -351,17 +377,17 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             except Exception as error:
                 log_mishap("reason=<%s> | on_recall raised | the turn goes on", type(error).__name__)
 
-    def _write_trace(self, recall: Recall, turn: Turn | None) -> None:
+    def _write_trace(self, recall: Recall, source: _Source, turn: Turn | None) -> None:
         if self._trace_file is None:
             return
         try:
             self._trace_file.write(
                 trace_line(
                     recall,
-                    memory_id=self.config.memory_id,
-                    actor_id=self.config.actor_id,
-                    session_id=self.config.session_id,
-                    namespaces=self._namespaces,
+                    memory_id=source.configured.memory_id,
+                    actor_id=source.configured.actor_id,
+                    session_id=source.configured.session_id,
+                    namespaces=source.namespaces,
                     turn=turn if self._trace_content else None,
                 )
             )
@@ -379,8 +405,16 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             log_stats(self._stats, self._policy.stats_log)
 
 
-def _whose(config: AgentCoreMemoryConfig) -> tuple[str, str, str]:
-    return config.memory_id, config.actor_id, config.session_id
+def _configured(config: AgentCoreMemoryConfig) -> _Configured:
+    searched = tuple(
+        (name, retrieval.top_k, retrieval.relevance_score, retrieval.strategy_id)
+        for name, retrieval in (config.retrieval_config or {}).items()
+    )
+    return _Configured(config.memory_id, config.actor_id, config.session_id, config.context_tag, searched)
+
+
+def _strategies(config: AgentCoreMemoryConfig) -> dict[str, str]:
+    return {name: one.strategy_id for name, one in (config.retrieval_config or {}).items() if one.strategy_id}
 
 
 def _switched_off(invocation_state: Any) -> bool:

@@ -113,6 +113,21 @@ def test_a_call_from_before_tells_nothing_of_now(breaker, clock, ok):
     assert breaker.state == "closed"
 
 
+def test_a_probe_that_is_withdrawn_costs_no_cooldown(breaker, clock):
+    """Another breaker refused the same call, or it had no time: the next call is the probe."""
+    for _ in range(3):
+        call(breaker, ok=False)
+    clock.now += 10
+    ticket = breaker.admit(SETTINGS)
+    breaker.withdraw(ticket)
+    assert breaker.state == "open"
+
+    assert call(breaker, ok=True)
+    assert breaker.state == "closed"
+    breaker.withdraw(ticket)
+    assert breaker.state == "closed"
+
+
 @pytest.mark.parametrize("setting", [None, {"failures": None}])
 def test_it_can_be_switched_off(breaker, setting):
     settings = RecallPolicy(breaker=setting).breaker
@@ -367,6 +382,66 @@ def test_a_validator_that_keeps_failing_is_left_alone_and_the_gate_is_not():
     recalled(stats, pipeline)
     assert set(stats.as_dict()["breakers"].values()) == {"closed"}
     assert stats.as_dict()["decider_skipped"] == 2
+
+
+def test_a_refused_request_burns_no_probe_of_the_other_breaker():
+    """The validator's breaker would probe while the decider's own is open: both probe when that may."""
+    now = {"fails": "validator"}
+
+    def decide(state, questions):
+        stage = "gate" if "gate" in questions else "validator"
+        if now["fails"] in (stage, "both"):
+            raise OSError("down")
+        return {name: {"noul": 0.9} for name in questions}
+
+    policy = RecallPolicy(breaker={"failures": 2, "cooldown_s": 0.15})
+    pipeline = RecallPipeline(resolve_decider(decide), policy)
+
+    def turn():
+        return pipeline.recall(TURN, [FACTS], lambda name: [Record("Likes tea.", name)]).trace
+
+    def asks(trace):
+        return {one.stage: one.error for one in trace.decider_calls}
+
+    for _ in range(2):
+        turn()
+    time.sleep(0.1)
+    now["fails"] = "both"
+    for _ in range(2):
+        turn()
+    time.sleep(0.08)  # the validator's may probe, the decider's own not yet
+    assert asks(turn()) == {"gate": "circuit_open", "validator": "circuit_open"}
+    now["fails"] = ""
+    time.sleep(0.15)
+    turn()
+
+    assert asks(turn()) == {"gate": None, "validator": None}
+
+
+def test_a_decider_that_is_late_for_what_a_slow_memory_left_is_not_blamed():
+    """A namespace hangs and eats the deadline: the validator has no time, turn after turn, and is healthy."""
+    hangs = threading.Event()
+
+    def decide(state, questions):
+        time.sleep(0.06)
+        return {name: {"noul": 0.9} for name in questions}
+
+    def search(name):
+        if name == TASTES and not hangs.is_set():
+            hangs.wait(5)
+        return [Record("Likes tea.", name)]
+
+    policy = RecallPolicy(deadline_s=0.4, breaker={"failures": 2, "cooldown_s": 60})
+    pipeline = RecallPipeline(resolve_decider(decide), policy)
+    for _ in range(3):
+        trace = pipeline.recall(TURN, [FACTS, TASTES], search).trace
+        if trace.lookups[1].error == "timeout":
+            assert trace.decider_calls[1].error == "timeout"
+    hangs.set()
+    trace = pipeline.recall(TURN, [FACTS, TASTES], search).trace
+
+    assert trace.lookups[1].error == "circuit_open"
+    assert trace.decider_calls[1].error is None
 
 
 def test_another_memory_has_breakers_of_its_own():

@@ -161,7 +161,7 @@ _LOCKS = {
     "counters": lambda manager: manager.stats._lock,
     "log": lambda manager: log._lock,
     "agents": lambda manager: manager._agents_lock,
-    "pinned": lambda manager: manager._pipeline._searcher._pinned._lock,
+    "pinned": lambda manager: manager._source.pipeline._searcher._pinned._lock,
     "rotation": lambda manager: trace_file._ROTATING,
 }
 

@@ -8,7 +8,7 @@ from bedrock_agentcore.memory.integrations.strands.bedrock_converter import Agen
 from bedrock_agentcore.memory.integrations.strands.config import RetrievalConfig
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
 from botocore.config import Config
-from turn_builders import FACTS, PREFERENCES, broken, spoken, yes
+from turn_builders import FACTS, GATED, PREFERENCES, STOCK, broken, spoken, yes
 
 from strands_gated_memory import ConfigurationError, GatedMemoryError, GatedMemorySessionManager, RecallStats
 
@@ -115,7 +115,7 @@ def test_searches_carry_the_users_client_settings_but_one_short_attempt(bench):
     bench.agent(manager)("What do I drink?")
 
     assert len(bench.searches()) == 1
-    client = manager._retriever._client
+    client = manager._source.retriever._client
     assert client.meta.region_name == "eu-west-1"
     assert client.meta.config.user_agent_extra == "shop/1.0 strands-agents strands-gated-memory"
     assert client.meta.config.read_timeout == manager.policy.retrieve.timeout_s
@@ -250,3 +250,20 @@ def test_the_session_is_written_as_the_parent_writes_it(bench):
 
     assert made[GatedMemorySessionManager] == made[AgentCoreMemorySessionManager]
     assert made[GatedMemorySessionManager].count("CreateEvent") >= 4
+
+
+@pytest.mark.parametrize("kind", [STOCK, GATED])
+def test_a_configuration_changed_later_is_followed(bench, kind):
+    """Namespaces, their limits and the tag, from the next turn on, as the parent does."""
+    bench.remember("Likes tea").remember("Window seat", namespace=PREFERENCES)
+    manager = bench.manager(kind)
+    agent = bench.agent(manager)
+    agent("What do I drink?")
+    manager.config.retrieval_config = {PREFERENCES: RetrievalConfig(top_k=3)}
+    manager.config.context_tag = "memory"
+    agent("Where do I sit?")
+
+    assert bench.searches()[-1].namespace_path == PREFERENCES.format(actorId=bench.actor)
+    (block,) = [block["text"] for block in agent.model.calls[-1][-1]["content"] if "<memory>" in block["text"]]
+    assert "Window seat" in block
+    assert "Likes tea" not in block

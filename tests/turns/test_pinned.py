@@ -1,5 +1,7 @@
 """Pinned namespaces: fetched once per session whatever the gate says, validated each turn."""
 
+import json
+import threading
 import time
 
 from bedrock_agentcore.memory.integrations.strands.config import RetrievalConfig
@@ -144,3 +146,41 @@ def test_a_configuration_pointed_at_another_user_never_shows_the_first_ones_pinn
 
     assert "Mine alone." in str(agent.model.calls[0])
     assert not any("Mine alone." in str(call) for call in agent.model.calls[1:])
+
+
+def test_a_search_that_ends_after_the_configuration_moved_on_shows_nothing_to_the_next_user(bench, tmp_path):
+    """One user's turn still waits for its records when the manager is pointed at another: each keeps its own."""
+    bench.remember("Mine alone.")
+    traces = tmp_path / "traces.jsonl"
+    manager = bench.manager(
+        decider=None, policy={"router": {"pinned": (FACTS,)}}, tracing={"trace_path": traces}, session_id="session-1"
+    )
+    client = manager._source.retriever._client
+    list_records, begun, go_on = client.list_memory_records, threading.Event(), threading.Event()
+
+    def slow(**request):
+        found = list_records(**request)
+        if not begun.is_set():
+            begun.set()
+            go_on.wait(5)
+        return found
+
+    client.list_memory_records = slow
+    first, second = bench.agent(manager, agent_id="one"), bench.agent(manager, agent_id="two")
+    turn = threading.Thread(target=first, args=("First",))
+    turn.start()
+    assert begun.wait(5)
+    manager.config.actor_id = other = f"{bench.actor}-other"
+    second("Second")
+    go_on.set()
+    turn.join(5)
+    second("Third")
+
+    assert "Mine alone." in str(first.model.calls[0])
+    assert not any("Mine alone." in str(call) for call in second.model.calls)
+    lines = [json.loads(line) for line in traces.read_text().splitlines()]
+    assert sorted((line["actor_id"], len(line["records"])) for line in lines) == [
+        (bench.actor, 1),
+        (other, 0),
+        (other, 0),
+    ]

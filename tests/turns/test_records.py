@@ -21,7 +21,6 @@ def recall(bench, **settings):
         pytest.param({"score": 0.9}, "malformed", id="no content"),
         pytest.param({"content": {"json": {"a": 1}}, "score": 0.9}, "malformed", id="content without text"),
         pytest.param({"content": {"text": 5}, "score": 0.9}, "malformed", id="text is a number"),
-        pytest.param({"content": {"text": "Tea"}, "score": 10**400}, "malformed", id="no float holds the score"),
         pytest.param({"text": "Likes rum", "score": 0.1}, "below_relevance_score", id="low score"),
         pytest.param({"text": "   ", "score": 0.9}, "empty", id="blank"),
         pytest.param({"text": "{}", "score": 0.9}, "empty", id="empty object"),
@@ -213,3 +212,12 @@ def test_the_search_follows_the_configuration_as_the_parent_does(bench):
 
     assert before == ["Mine.", "Pinned mine."]
     assert last_block(agent) == ["Theirs.", "Pinned theirs."]
+
+
+def test_a_number_that_botocore_cannot_read_is_a_bad_reply(bench):
+    """It costs the namespace, under the name that the counters have for it."""
+    bench.plant(text="Tea", score=10**400).remember("Likes tea")
+    manager = bench.manager(decider=yes)
+    bench.agent(manager)("What do I drink?")
+
+    assert manager.stats.as_dict()["retrieval_errors_by_kind"] == {"bad_response": 1}

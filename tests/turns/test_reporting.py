@@ -1,5 +1,6 @@
 """What people and machines are told: counters, log lines, callbacks; never the memory itself."""
 
+import dataclasses
 import json
 import logging
 
@@ -131,7 +132,7 @@ def test_a_log_handler_that_raises_costs_nothing(bench, tmp_path, where, on_fail
         agent = bench.agent(manager)
         for _ in range(21):
             agent("What do I drink?")
-        manager._retriever = None
+        manager._source = dataclasses.replace(manager._source, retriever=None)
         if on_failure == "open":
             agent("What do I drink?")
         manager.close()

@@ -24,6 +24,8 @@ from .types import DeciderCall, Stage, Turn
 from .workers import DECISIONS, start, wait
 
 _NAME_CHARACTERS = 80
+_FAIR = 0.4
+"""Share of the deadline from which on a decider that is late is to blame. The gate has half of it."""
 _STAGES = ("gate", "router", "validator", "relative")
 
 
@@ -146,9 +148,8 @@ class Asker:
         assert decider is not None
         if budget_s <= 0.0:
             return nothing, DeciderTimeout("no time was left to ask")
-        watching = [self._validator_breaker] if stage == "validator" else []
-        tickets = [(one, one.admit(settings)) for one in (*watching, self._breaker)]
-        if any(ticket is None for _, ticket in tickets):
+        tickets = self._admitted(stage)
+        if tickets is None:
             again = f"tried again after {settings.cooldown_s:g} s"
             return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({again})")
         with limited_to(budget_s), governed_by(settings):
@@ -159,10 +160,25 @@ class Asker:
             )
             error = wait(call, budget_s, DeciderTimeout)
         reply = nothing if error is not None or isinstance(call, StageError) else call.result()
+        late = isinstance(error, DeciderTimeout) and budget_s < self.deadline_s * _FAIR
         for one, ticket in tickets:
-            if ticket is not None:
+            if late:  # of what others had left: that says nothing about the decider
+                one.withdraw(ticket)
+            else:
                 one.report(ticket, error is None and q.is_usable(reply), settings)
         return reply, error
+
+    def _admitted(self, stage: Stage) -> list[tuple[CircuitBreaker, int]] | None:
+        """Return a ticket of every circuit breaker of a stage, None if one refuses."""
+        admitted: list[tuple[CircuitBreaker, int]] = []
+        for one in [self._breaker, self._validator_breaker] if stage == "validator" else [self._breaker]:
+            ticket = one.admit(self._policy.breaker)
+            if ticket is None:
+                for before, given in admitted:
+                    before.withdraw(given)
+                return None
+            admitted.append((one, ticket))
+        return admitted
 
 
 def _set_thresholds(policy: RecallPolicy) -> set[str]:

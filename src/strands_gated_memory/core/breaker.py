@@ -1,6 +1,6 @@
 """Circuit breakers: after repeated failures stop asking for a while, then probe, then recover.
 
-Our own 40 lines, because pybreaker (1.4.1) holds its lock during the call, so that concurrent turns would
+Our own, because pybreaker (1.4.1) holds its lock during the call, so that concurrent turns would
 queue behind one that hangs, and because here whoever waits reports the outcome, not whoever was called.
 
     closed --`failures` in a row--> open --`cooldown_s` later--> half_open (one probe) --success--> closed
@@ -9,6 +9,7 @@ queue behind one that hangs, and because here whoever waits reports the outcome,
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -76,6 +77,13 @@ class CircuitBreaker:
                     return None
                 self._enter("half_open")
             return self._round
+
+    def withdraw(self, ticket: int) -> None:
+        """Say that an admitted call was not made, or tells nothing: a probe may be made again at once."""
+        with _lock:
+            if ticket == self._round and self._state == "half_open":
+                self._enter("open")
+                self._since = -math.inf
 
     def report(self, ticket: int, ok: bool, settings: BreakerSettings) -> None:
         """Say how an admitted call ended. A call that began before the last change of state tells nothing."""

@@ -9,6 +9,7 @@ into a turn unless the policy's `on_failure` says so, and every failure is writt
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -85,18 +86,14 @@ class RecallPipeline:
         decider_key: object = None,
         target: str | None = None,
     ) -> None:
-        block_stage.check_tag(context_tag)
         self.policy = policy or RecallPolicy()
+        self._aim(target, context_tag, strategies)
         self._asker = Asker(decider, self.policy, decider_key)
-        router = self.policy.router
-        self._searcher = Searcher(self.policy.breaker, router.pinned, router.pinned_ttl_s, target)
-        self._context_tag = context_tag
         self._wordings = {
             "gate": self.policy.gate.question.key,
-            "router": router.question.key,
+            "router": self.policy.router.question.key,
             "validator": self.policy.validator.question.key,
         }
-        self._strategies = dict(strategies or {})
 
     @property
     def decider(self) -> q.Decider | None:
@@ -190,9 +187,28 @@ class RecallPipeline:
         self._raise_if_asked((decided.call, *found.lookups, judged.call), recall)
         return recall
 
-    def moved_to(self, target: str | None) -> None:
-        """Search for another user, session or memory: forget the pinned namespaces' records of the one before."""
-        self._searcher.moved_to(target)
+    def moved_to(
+        self, target: str | None, *, context_tag: str = "user_context", strategies: Mapping[str, str] | None = None
+    ) -> RecallPipeline:
+        """Return a pipeline for another user, session or memory, with the same decider and policy.
+
+        It shares no pinned records with this one, which recalls under way keep.
+
+        Args:
+            target: As when made.
+            context_tag: As when made.
+            strategies: As when made.
+        """
+        moved = copy.copy(self)
+        moved._aim(target, context_tag, strategies)
+        return moved
+
+    def _aim(self, target: str | None, context_tag: str, strategies: Mapping[str, str] | None) -> None:
+        block_stage.check_tag(context_tag)
+        router = self.policy.router
+        self._searcher = Searcher(self.policy.breaker, router.pinned, router.pinned_ttl_s, target)
+        self._context_tag = context_tag
+        self._strategies = dict(strategies or {})
 
     # Failures
 
@@ -270,7 +286,7 @@ class RecallPipeline:
             hostile = {
                 at
                 for at in present
-                if self._instructs(records[at], rendered[at], asked.answers.get(_asks_instructs(at)))
+                if self._instructs(records[at], rendered[at], asked.answers.get(_asks_instructs(at)), clock)
             }
             reasons.update(dict.fromkeys(hostile, "instructions"))
             present = [at for at in present if at not in hostile]
@@ -293,8 +309,10 @@ class RecallPipeline:
         kept = [candidates[at] for at in order if left_out[at] is None]
         return _Judged(judgements, kept, asked.call, asked.thresholds)
 
-    def _instructs(self, record: Record, rendered: str, answer: q.Answer | None) -> bool:
+    def _instructs(self, record: Record, rendered: str, answer: q.Answer | None, clock: Clock) -> bool:
         """Tell whether a record is to be dropped because it tries to instruct the assistant."""
+        if len(record.text) > _SHORT_TEXT and clock.left() <= 0.0:
+            return False  # without an answer in time a record is kept
         if answer is None or (isinstance(answer, q.NoAnswer) and answer.reason == "abstained"):
             text = record.text[:_LONGEST_TEXT]
             return instructs(rendered) or (text != rendered and instructs(text))

@@ -35,6 +35,7 @@ def _folded(rendered: str) -> str:
 _remembered = lru_cache(maxsize=4096)(_folded)  # the same records come back turn after turn
 _SHORT = 1000
 """Characters up to which a key is remembered: a few megabytes at most."""
+_LONG = 4000
 
 
 def _bare(word: str) -> str:
@@ -69,14 +70,15 @@ def duplicates(records: Sequence[Record], rendered: Sequence[str]) -> set[int]:
 
     Args:
         records: The records of one turn.
-        rendered: Each record as one line of prose; "" never counts as equal to anything.
+        rendered: Each record as one line of prose; "" never counts as equal to anything, and one of over 4,000
+            characters to itself alone: folding it would take its time.
 
     Returns:
         Positions to leave out: of records with the same id, or the same folded text, the newest stays;
         the first of equally new ones.
     """
     ids = [str(record.record_id) if record.record_id else None for record in records]
-    texts = [fold(text) if text else None for text in rendered]
+    texts = [(fold(text) if len(text) <= _LONG else text) if text else None for text in rendered]
     if not (_any_repeat(ids) or _any_repeat(texts)):
         return set()
     kept: dict[tuple[str, str], int] = {}

@@ -32,7 +32,9 @@ class Found:
 
 
 class Searcher:
-    """Searches the namespaces of one target; what fails costs its own namespace.
+    """Searches the namespaces of one target, for one user; what fails costs its own namespace.
+
+    Whoever changes the user or the target makes another one: a search that ends late still has this one.
 
     Args:
         breaker: When a namespace whose searches keep failing is left alone.
@@ -49,12 +51,6 @@ class Searcher:
         self._pinned = _PinnedCache(pinned_ttl_s)
         self._target = target
         self._breakers: dict[str, CircuitBreaker] = {}
-
-    def moved_to(self, target: str | None) -> None:
-        """Search for another user, session or memory: forget what was pinned for the one before."""
-        self._pinned.clear()
-        self._target = target
-        self._breakers = {}
 
     def breakers(self, namespaces: Iterable[str]) -> list[CircuitBreaker]:
         """Return the circuit breakers of those namespaces that have been searched."""
@@ -201,10 +197,6 @@ class _PinnedCache:
         with self._lock:
             entry = self._entries.get(namespace)
         return entry[1] if entry and time.monotonic() - entry[0] < self._ttl_s else None
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
 
     def put(self, namespace: str, records: tuple[Record, ...]) -> None:
         with self._lock:

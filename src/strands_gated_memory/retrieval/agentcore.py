@@ -198,7 +198,7 @@ class AgentCoreRetriever:
 def _page(ask: Callable[..., Any], request: Mapping[str, Any]) -> Any:
     try:
         return ask(**request)
-    except (AttributeError, TypeError, ValueError, KeyError, RecursionError) as error:
+    except (AttributeError, TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
         # botocore's parser, when the body is JSON of another shape than the model's
         raise BadResponse(f"the reply cannot be parsed ({type(error).__name__})") from error
 
