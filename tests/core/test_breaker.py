@@ -384,38 +384,34 @@ def test_a_validator_that_keeps_failing_is_left_alone_and_the_gate_is_not():
     assert stats.as_dict()["decider_skipped"] == 2
 
 
-def test_a_refused_request_burns_no_probe_of_the_other_breaker():
-    """The validator's breaker would probe while the decider's own is open: both probe when that may."""
-    now = {"fails": "validator"}
+def test_a_refused_request_burns_no_probe_of_the_other_breaker(clock):
+    """The validator's breaker would probe while the decider's own is open: both probe when both may."""
+    failing = {"validator"}
 
     def decide(state, questions):
-        stage = "gate" if "gate" in questions else "validator"
-        if now["fails"] in (stage, "both"):
+        if ("gate" if "gate" in questions else "validator") in failing:
             raise OSError("down")
         return {name: {"noul": 0.9} for name in questions}
 
-    policy = RecallPolicy(breaker={"failures": 2, "cooldown_s": 0.15})
+    policy = RecallPolicy(breaker={"failures": 2, "cooldown_s": 10})
     pipeline = RecallPipeline(resolve_decider(decide), policy)
+    for one in (pipeline._asker._breaker, pipeline._asker._validator_breaker):
+        one._clock = clock
 
-    def turn():
-        return pipeline.recall(TURN, [FACTS], lambda name: [Record("Likes tea.", name)]).trace
+    def errors():
+        trace = pipeline.recall(TURN, [FACTS], lambda name: [Record("Likes tea.", name)]).trace
+        return [one.error for one in trace.decider_calls]
 
-    def asks(trace):
-        return {one.stage: one.error for one in trace.decider_calls}
+    assert [errors(), errors()] == [[None, "OSError"]] * 2  # the validator's opens
+    clock.now += 6
+    failing.add("gate")
+    assert errors() == ["OSError", "circuit_open"]  # the decider's own opens: the validator's last failure counts too
+    clock.now += 6  # the validator's may probe, the decider's own may not
+    assert errors() == ["circuit_open", "circuit_open"]
+    failing.clear()
+    clock.now += 5
 
-    for _ in range(2):
-        turn()
-    time.sleep(0.1)
-    now["fails"] = "both"
-    for _ in range(2):
-        turn()
-    time.sleep(0.08)  # the validator's may probe, the decider's own not yet
-    assert asks(turn()) == {"gate": "circuit_open", "validator": "circuit_open"}
-    now["fails"] = ""
-    time.sleep(0.15)
-    turn()
-
-    assert asks(turn()) == {"gate": None, "validator": None}
+    assert errors() == [None, None]
 
 
 def test_a_decider_that_is_late_for_what_a_slow_memory_left_is_not_blamed():
