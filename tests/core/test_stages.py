@@ -147,6 +147,15 @@ def test_of_equal_records_the_newest_stays_whatever_its_time_zone():
     assert same_facts.duplicates(records, ["a", "a", "a"]) == {0, 1}
 
 
+def test_long_texts_repeat_only_as_they_are():
+    """Folding what the service can hold, for a thousand records, would take longer than a recall may."""
+    long = "Likes tea and walks. " * 300
+    records = [Record(f"r{at}", "n") for at in range(4)]
+
+    assert same_facts.duplicates(records, [long, long.upper(), long, "x"]) == {2}
+    assert same_facts.duplicates(records, ["Likes tea.", "likes TEA", long, "x"]) == {1}
+
+
 # Selection
 
 
