@@ -172,3 +172,13 @@ def test_a_reader_that_has_gone_ends_the_demo_quietly():
     run = subprocess.run(f"{command} demo --json | true", shell=True, capture_output=True, text=True, check=True)
 
     assert "BrokenPipeError" not in run.stderr
+
+
+def test_without_its_extra_the_demo_says_how_to_install_it_from_an_index_and_from_a_clone(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "moto", None)
+
+    assert main(["demo"]) == 2
+
+    said = capsys.readouterr().err
+    assert "pip install 'strands-gated-memory[demo]'" in said
+    assert "from a clone: pip install '.[demo]'" in said

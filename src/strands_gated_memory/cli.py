@@ -109,7 +109,8 @@ def _demo(path: Path | None, *, as_json: bool) -> int:
         import rich  # noqa: F401
     except ImportError as error:
         raise ConfigurationError(
-            f"the demo needs {error.name}; run: pip install 'strands-gated-memory[demo]'"
+            f"the demo needs {error.name}; run: pip install 'strands-gated-memory[demo]', "
+            "or from a clone: pip install '.[demo]'"
         ) from error
     from .demo.arms import arm_figures, run_arms, turn_rows
     from .demo.persona import load_persona
