@@ -37,7 +37,7 @@ from .deciders.resolve import DeciderSpec, resolve_decider
 from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector, check_position
 from .reporting import telemetry
-from .reporting.log import log_debug, log_error_rate, log_failures, log_mishap, log_stats
+from .reporting.log import log_debug, log_error_rate, log_failures, log_mishap, log_stats, log_turn_failure
 from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES, TraceFile, trace_line
 from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
@@ -330,6 +330,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     def _fail(self, kind: str, error: Exception | None = None) -> None:
         """Report a turn that had no memory at all, and raise if the policy says so."""
+        log_turn_failure(kind, error)
         self._report(Recall((), None, (), TurnTrace(None, failure=kind)), None)
         if self._policy.on_failure == "raise":
             raise RecallFailed("turn", kind, None if error is None else type(error).__name__) from error
