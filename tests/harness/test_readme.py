@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness import readme
+from harness.training.personas import read_personas
+from strands_gated_memory.core.questions import probability_of
+from strands_gated_memory.core.wordings import GATE_CRITERIA
+from strands_gated_memory.embedded.decider import EmbeddedDecider
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +37,47 @@ def test_every_figure_that_misses_its_goal_is_shown():
 def misses(goal, value):
     limit = float(goal[1:])
     return float(value) < limit if goal[0] == "≥" else float(value) > limit
+
+
+@pytest.fixture(scope="module")
+def gate():
+    """Return P(a lookup is worth making) by the embedded model, None where it abstains; and its cut."""
+    decider = EmbeddedDecider()
+    question = {"gate": GATE_CRITERIA.question()}
+
+    def ask(message, previous=()):
+        return probability_of(decider.decide({"message": message, "previous": list(previous)}, question)["gate"])
+
+    return ask, decider.thresholds.gate
+
+
+def test_the_limit_of_history_is_what_the_model_does(gate):
+    """The figures of the README's limit, which stands outside the part that is written."""
+    limit = re.search(r"- \*\*What was said before.*?\n- ", (ROOT / "README.md").read_text("utf-8"), re.S)
+    text = " ".join(limit[0].split())
+    ask, cut = gate
+    message, *before = re.search(r'"([^"]+)" has P .* after "([^"]+)" "([^"]+)"', text).groups()
+    alone, after = re.search(r"has P ([\d.]+) alone and ([\d.]+) after", text).groups()
+
+    assert ask(message) == pytest.approx(float(alone), abs=0.01)
+    assert ask(message, before) == pytest.approx(float(after), abs=0.05)
+
+    personas = [one for one in read_personas(readme.CORPUS, test=True) if one.split == "test"]
+    turns = [turn for one in personas for turn in one.turns]
+    counts = []
+    for history in (False, True):
+        said = [(ask(turn.text, turn.previous if history else ()), turn.needed) for turn in turns]
+        said = [(p, needed) for p, needed in said if p is not None]
+        counts.append(sum(p >= cut for p, needed in said if needed))
+        counts.append(sum(p < cut for p, needed in said if not needed))
+    totals = [sum(needed for _, needed in said), sum(not needed for _, needed in said)]
+    shown = re.search(
+        r"found (\d+) of (\d+) needed turns instead of (\d+), and closed on (\d+) of (\d+) .* of (\d+)", text
+    )
+    found, needed, found_with, closed, others, closed_with = map(int, shown.groups())
+
+    assert [needed, others] == totals
+    assert [found, closed, found_with, closed_with] == pytest.approx(counts, abs=2)
 
 
 def test_new_figures_leave_the_demo_and_the_times(monkeypatch, tmp_path):
