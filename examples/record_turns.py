@@ -1,12 +1,13 @@
 """Turns to try docs/fitting.md on: an invented person's conversation, recorded by a real session manager, offline.
 
-pip install 'strands-gated-memory[demo]'
+pip install 'strands-gated-memory[demo]', or from a clone: pip install '.[demo]'
 python examples/record_turns.py traces.jsonl
 
-examples/traces.jsonl was written by it.
+It never adds to a file that is there. examples/traces.jsonl was written by it.
 """
 
 import sys
+from pathlib import Path
 
 import boto3
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig, RetrievalConfig
@@ -19,6 +20,8 @@ from strands_gated_memory.testing import ScriptedModel, local_agentcore, seed_re
 
 def main(path: str) -> None:
     """Record the demo's conversation, eight turns, with cuts that let everything through that is searched for."""
+    if Path(path).exists():
+        sys.exit(f"{path} exists already, and trace files are appended to; remove it, or name another file")
     person = load_persona(None)
     records = [{"text": one.text, "namespace": person.template(one.namespace)} for one in person.records]
     with local_agentcore(region_name="us-east-1") as memory:
@@ -41,6 +44,7 @@ def main(path: str) -> None:
         for turn in person.conversation:
             agent(turn.user)
         manager.close()
+    print(f"{len(person.conversation)} turns written to {path}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Fill the README's measured parts: the demo as printed, and the embedded model's figures.
 
     python -m harness.readme            # writes README.md
+    python -m harness.readme --figures  # writes the embedded model's figures alone, keeps the demo and the times
     python -m harness.readme --check    # fails when the deterministic parts differ from what is there
 
-Nothing between the markers is typed by hand. Times are measured in this run; `--check` leaves them out.
+Nothing between the markers is typed by hand. Times are measured in the run that writes them; `--check` leaves them out.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ ROWS = (
     "gate: AUC",
     "gate: recall of needed turns",
     "gate: share of unneeded turns closed",
+    "gate: same words, other history, both right",
     "route: recall per needed namespace",
     "route: searches avoided",
     "relevance: mean AUC, grade 2",
@@ -52,39 +54,58 @@ ROWS = (
 """The rows of the model card that the README repeats."""
 
 
-def model_section(times: dict[str, float] | None) -> str:
+TIMES = "On 2 cores, `python -m harness.benchmarks.embedded`:"
+"""How the paragraph of times begins."""
+
+
+def model_section() -> str:
     """Return the README's part on the embedded model, measured on the test personas: nothing was chosen on them."""
     scorer = Scorer(EmbeddedDecider(Encoder(cache_entries=1_000_000)))
     personas = [one for one in read_personas(CORPUS, test=True) if one.split == "test"]
     turns = list(scorer.personas(personas))
     rows = {row.name: row for row in figures(scorer.thresholds.gate)}
     size = sum(path.stat().st_size for path in DATA.iterdir()) / 1e6
-    lines = [
-        f"The embedded model on {len(personas)} held-out personas ({len(turns)} turns), written by authors who saw "
-        "neither its training data nor its errors:",
-        "",
-        "| figure | held out | goal |",
-        "|---|---|---|",
-        *(f"| {name} | {rows[name].of(turns):.3f} | {rows[name].goal} |" for name in ROWS),
-        "",
-        "Its cuts were chosen on other personas, recall first: "
-        + ", ".join(f"{name} {value:g}" for name, value in vars(scorer.thresholds).items() if value is not None)
-        + f". Its files are {size:.0f} MB of the wheel. Intervals, data, method, worst cases and checksums: "
-        "[docs/model-card.md](docs/model-card.md).",
-    ]
-    if times:
-        lines += [
+    return "\n".join(
+        [
+            f"The embedded model on {len(personas)} held-out personas ({len(turns)} turns), written by authors who saw "
+            "neither its training data nor its errors:",
             "",
-            f"On 2 cores, `python -m harness.benchmarks.embedded`: cold load {times['cold_load_ms']:.0f} ms (in a "
-            "daemon thread at construction, so the first turn waits only for what is left of it); gate and router "
-            f"{times['gate_and_route_ms']:.1f} ms, with history {times['gate_and_route_with_history_ms']:.1f} ms "
-            f"({times['gate_and_route_ms'] / LOOKUP_MS:.1%} and "
-            f"{times['gate_and_route_with_history_ms'] / LOOKUP_MS:.1%} of the modelled lookup); 20 new records "
-            f"{times['twenty_new_records_ms']:.1f} ms, 20 seen before {times['twenty_cached_records_ms']:.1f} ms; "
-            f"{times['resident_mb']:.0f} MB resident after 200 records, of which "
-            f"{times['resident_without_model_mb']:.0f} MB are Python and the SDKs without the model.",
+            "| figure | held out | goal |",
+            "|---|---|---|",
+            *(f"| {name} | {rows[name].of(turns):.3f} | {rows[name].goal} |" for name in ROWS),
+            "",
+            "Its cuts were chosen on other personas, recall first: "
+            + ", ".join(f"{name} {value:g}" for name, value in vars(scorer.thresholds).items() if value is not None)
+            + f". Its files are {size:.0f} MB of the wheel. Intervals, data, method, worst cases and checksums: "
+            "[docs/model-card.md](docs/model-card.md).",
         ]
-    return "\n".join(lines)
+    )
+
+
+def times_section(times: dict[str, float]) -> str:
+    """Return the README's paragraph on times, from what the benchmark measured in milliseconds and megabytes."""
+    return (
+        f"{TIMES} cold load {times['cold_load_ms']:.0f} ms (in a "
+        "daemon thread at construction, so the first turn waits only for what is left of it); gate and router "
+        f"{times['gate_and_route_ms']:.1f} ms, with history {times['gate_and_route_with_history_ms']:.1f} ms "
+        f"({times['gate_and_route_ms'] / LOOKUP_MS:.1%} and "
+        f"{times['gate_and_route_with_history_ms'] / LOOKUP_MS:.1%} of the modelled lookup); 20 new records "
+        f"{times['twenty_new_records_ms']:.1f} ms, 20 seen before {times['twenty_cached_records_ms']:.1f} ms; "
+        f"{times['resident_mb']:.0f} MB resident after 200 records, of which "
+        f"{times['resident_without_model_mb']:.0f} MB are Python and the SDKs without the model."
+    )
+
+
+def times_in(text: str) -> str:
+    """Return the paragraph on times of a README.
+
+    Raises:
+        ValueError: It has none.
+    """
+    found = re.search(rf"^{re.escape(TIMES)}.*$", text, re.M)
+    if found is None:
+        raise ValueError(f"README.md has no paragraph that begins with {TIMES!r}; run python -m harness.readme")
+    return found[0]
 
 
 def replace(text: str, marker: str, content: str) -> str:
@@ -110,16 +131,22 @@ def with_defaults(text: str) -> str:
 def main() -> int:
     """Write or check."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--check", action="store_true", help="write nothing; fail when the figures are stale")
+    only.add_argument("--figures", action="store_true", help="write the figures, keep the demo and the times")
     options = parser.parse_args()
     readme = ROOT / "README.md"
     if options.check:
-        current = model_section(None) in readme.read_text(encoding="utf-8")
+        current = model_section() in readme.read_text(encoding="utf-8")
         print("README is current" if current else "stale: run python -m harness.readme")
         return int(not current)
     text = with_defaults(readme.read_text(encoding="utf-8"))
-    text = replace(text, "demo", demo())
-    text = replace(text, "model", model_section(measure()["embedded"]))
+    if options.figures:
+        times = times_in(text)
+    else:
+        text = replace(text, "demo", demo())
+        times = times_section(measure()["embedded"])
+    text = replace(text, "model", f"{model_section()}\n\n{times}")
     readme.write_text(text, encoding="utf-8")
     return 0
 

@@ -172,3 +172,24 @@ def test_a_reader_that_has_gone_ends_the_demo_quietly():
     run = subprocess.run(f"{command} demo --json | true", shell=True, capture_output=True, text=True, check=True)
 
     assert "BrokenPipeError" not in run.stderr
+
+
+def test_without_its_extra_the_demo_says_how_to_install_it_from_an_index_and_from_a_clone(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "moto", None)
+
+    assert main(["demo"]) == 2
+
+    said = capsys.readouterr().err
+    assert "pip install 'strands-gated-memory[demo]'" in said
+    assert "from a clone: pip install '.[demo]'" in said
+
+
+def test_the_documented_persona_runs(tmp_path, capsys):
+    """The example of docs/harness.md, to which the README sends whoever wants a persona of their own."""
+    docs = (Path(__file__).parents[1] / "docs" / "harness.md").read_text(encoding="utf-8")
+    own = tmp_path / "ada.json"
+    own.write_text(docs.split("### One person\n")[1].split("```json\n")[1].split("```")[0], encoding="utf-8")
+
+    assert main(["demo", "--json", "--persona", str(own)]) == 0
+
+    assert [turn["needs_memory"] for turn in json.loads(capsys.readouterr().out)["turns"]] == [True, False]

@@ -36,6 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ask.add_argument(
         "--namespace", action="append", metavar="PATH", help="a namespace to route to; default: preferences and facts"
     )
+    ask.add_argument(
+        "--previous",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="what was said before: user, then assistant, oldest first; repeat it for each text",
+    )
     options = parser.parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a character shows a question mark
         if isinstance(stream, io.TextIOWrapper):
@@ -69,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "check":
         return _check(options.spec)
     if options.command == "ask":
-        return _ask(options.spec, options.message, options.namespace or _NAMESPACES, options.record)
+        return _ask(options.spec, options.message, options.namespace or _NAMESPACES, options.record, options.previous)
     return _demo(options.persona, as_json=options.json)
 
 
@@ -84,9 +91,15 @@ def _check(spec: str) -> int:
     return 0 if report.available else 1
 
 
-def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[str]) -> int:
+def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[str], previous: Sequence[str]) -> int:
     from .deciders.check import decisions
 
+    if len(previous) % 2:
+        raise ConfigurationError(
+            f"--previous was given {len(previous)} time{'s' if len(previous) > 1 else ''}: texts before the message "
+            'come in pairs, user then assistant, oldest first; write --previous "what the user said" '
+            '--previous "what the assistant replied"'
+        )
     decider = resolve_text(spec)
     warm = getattr(decider, "warm", None)
     try:
@@ -98,7 +111,7 @@ def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[s
     except Exception as error:  # torch, onnxruntime: whatever the model's library raises
         print(f"strands-gated-memory: {spec} cannot be loaded ({type(error).__name__}: {error})", file=sys.stderr)
         return 1
-    found = decisions(decider, message, namespaces, records)
+    found = decisions(decider, message, namespaces, records, previous)
     print("\n".join(found))
     return 1 if found[0].startswith("gate failed") else 0
 
@@ -109,7 +122,8 @@ def _demo(path: Path | None, *, as_json: bool) -> int:
         import rich  # noqa: F401
     except ImportError as error:
         raise ConfigurationError(
-            f"the demo needs {error.name}; run: pip install 'strands-gated-memory[demo]'"
+            f"the demo needs {error.name}; run: pip install 'strands-gated-memory[demo]', "
+            "or from a clone: pip install '.[demo]'"
         ) from error
     from .demo.arms import arm_figures, run_arms, turn_rows
     from .demo.persona import load_persona

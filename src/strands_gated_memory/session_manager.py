@@ -38,7 +38,7 @@ from .deciders.resolve import DeciderSpec, resolve_decider
 from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector, check_position
 from .reporting import telemetry
-from .reporting.log import log_debug, log_error_rate, log_failures, log_mishap, log_stats
+from .reporting.log import log_debug, log_error_rate, log_failures, log_mishap, log_stats, log_turn_failure
 from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES, TraceFile, trace_line
 from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
@@ -350,6 +350,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     def _fail(self, kind: str, error: Exception | None = None) -> None:
         """Report a turn that had no memory at all, and raise if the policy says so."""
+        log_turn_failure(kind, error)
         source = self._source
         with contextlib.suppress(Exception):  # the configuration may be what failed
             source = dataclasses.replace(source, configured=_configured(self.config))

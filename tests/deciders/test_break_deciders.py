@@ -10,7 +10,7 @@ import time
 import pytest
 from loopback import STATE, noul, nouls, raw, serving, system_one, taking_at_most
 
-from strands_gated_memory import ConfigurationError, RecallPipeline, Record, Turn, resolve_decider
+from strands_gated_memory import ConfigurationError, RecallPipeline, Record, Thresholds, Turn, resolve_decider
 from strands_gated_memory.core.questions import NoAnswer, Noul, asked
 from strands_gated_memory.core.wordings import GATE_CRITERIA
 from strands_gated_memory.deciders import catalog
@@ -104,6 +104,36 @@ def test_a_bad_specification_is_a_short_error_without_credentials(spec):
 
     assert SECRET not in str(caught.value)
     assert len(str(caught.value)) < 700
+
+
+class WithThresholds:
+    def __init__(self, thresholds):
+        self.thresholds = thresholds
+
+    def decide(self, state, questions):
+        return {}
+
+
+class WithARaisingAttribute(WithThresholds):
+    thresholds = property(lambda self: 1 / 0, lambda self, value: None)
+
+
+@pytest.mark.parametrize("thresholds", [{"gate": 0.3, "router": 0.3, "validator": 0.3}, 0.3, Thresholds])
+@pytest.mark.parametrize("inside", [lambda one: one, lambda one: ["embedded", one]], ids=["alone", "in a list"])
+def test_thresholds_that_would_be_passed_over_are_refused(thresholds, inside):
+    with pytest.raises(
+        ConfigurationError, match=r"WithThresholds.*got \w+; write .*import Thresholds.*gate="
+    ) as caught:
+        resolve_decider(inside(WithThresholds(thresholds)))
+
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "decider", [WithThresholds(None), WithThresholds(Thresholds(0.3, 0.3, 0.4)), WithARaisingAttribute(None)]
+)
+def test_thresholds_that_are_usable_or_none_are_taken(decider):
+    assert resolve_decider(decider) is decider
 
 
 GOOD_URLS = ["HTTP://127.0.0.1:8000/", "http://[::1]:8000//", "https://h/prefix/v1/", "http://exämple.com"]

@@ -99,6 +99,24 @@ def test_cli_ask(capsys):
     assert "/preferences/{actorId}/" in out
 
 
+def test_cli_ask_with_the_texts_before(capsys):
+    """Gate, router and validator are asked about the same state as in a conversation."""
+    said = ["--previous", "What shall I cook?", "--previous", "A lentil curry."]
+    with serving(system_one(0.9)) as server:
+        assert main(["ask", server.url, "And for tomorrow?", "--record", "Likes tea.", *said]) == 0
+
+    states = [request.document["state"] for request in server.requests if request.document]
+    assert states == [{"message": "And for tomorrow?", "previous": ["What shall I cook?", "A lentil curry."]}] * 2
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_cli_ask_with_half_an_exchange_before(capsys, count):
+    assert main(["ask", "embedded", "And for tomorrow?", *["--previous", "What shall I cook?"] * count]) == 2
+
+    assert f"--previous was given {count} time" in (said := capsys.readouterr().err)
+    assert "user then assistant" in said
+
+
 def test_cli_ask_of_a_broken_model(capsys):
     with serving(lambda request: (500, {})) as server:
         status = main(["ask", server.url, "What should I drink?"])

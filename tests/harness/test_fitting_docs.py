@@ -8,6 +8,8 @@ import shlex
 import shutil
 from pathlib import Path
 
+import pytest
+
 from harness import cli
 from harness.datasets import shipped
 from harness.traces import read_turns
@@ -49,12 +51,28 @@ def test_the_commands_of_the_page_run_on_the_sample(tmp_path, monkeypatch, capsy
     assert RecallPolicy.from_file("fitted.json").gate.threshold == fitted.thresholds.gate
 
 
-def test_the_sample_is_what_its_script_writes(tmp_path):
+def _record_turns(path):
     spec = importlib.util.spec_from_file_location("record_turns", ROOT / "examples" / "record_turns.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    script.main(str(tmp_path / "traces.jsonl"))
+    script.main(str(path))
 
+
+def test_a_recording_that_is_there_is_left_alone(tmp_path):
+    """A second run would append, and every turn would be labelled twice."""
+    there = tmp_path / "traces.jsonl"
+    there.write_text("{}\n", encoding="utf-8")
+
+    with pytest.raises(SystemExit, match=r"traces\.jsonl exists already"):
+        _record_turns(there)
+
+    assert there.read_text(encoding="utf-8") == "{}\n"
+
+
+def test_the_sample_is_what_its_script_writes(tmp_path, capsys):
+    _record_turns(tmp_path / "traces.jsonl")
+
+    assert f"8 turns written to {tmp_path / 'traces.jsonl'}" in capsys.readouterr().out
     written, kept = (
         [_outline(line) for line in path.read_text(encoding="utf-8").splitlines()]
         for path in (tmp_path / "traces.jsonl", SAMPLE)

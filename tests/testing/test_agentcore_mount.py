@@ -276,3 +276,11 @@ def test_a_malformed_memory_id_is_refused(client):
 
     assert caught.value.response["reason"] == "FieldValidationFailed"
     assert caught.value.response["fieldList"][0]["name"] == "memoryId"
+
+
+def test_without_moto_the_error_says_how_to_install_it_from_an_index_and_from_a_clone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "moto", None)
+
+    how = r"'strands-gated-memory\[testing\]', or from a clone: pip install '\.\["
+    with pytest.raises(ImportError, match=how), local_agentcore():
+        pass

@@ -146,10 +146,11 @@ def test_a_log_handler_that_raises_costs_nothing(bench, tmp_path, where, on_fail
 
 def test_an_unexpected_failure_costs_the_turn_its_memory_only(bench, caplog):
     """A token counter of the user's that raises: no block, counted, shouted, and the agent answers."""
+    caplog.set_level(logging.DEBUG, "strands_gated_memory")
     bench.remember("Likes tea")
 
     def fail(text):
-        raise ZeroDivisionError
+        raise ZeroDivisionError(MARKER)
 
     manager = bench.manager(decider=yes, policy={"select": {"token_counter": fail}})
     agent = bench.agent(manager)
@@ -159,7 +160,11 @@ def test_an_unexpected_failure_costs_the_turn_its_memory_only(bench, caplog):
     assert blocks_per_call(agent) == [0]
     assert manager.stats.as_dict()["turn_failures"] == 1
     assert str(manager.stats).startswith("!! turn failures  1")
-    assert "stage=<turn>, reason=<ZeroDivisionError>" in caplog.text
+    assert "stage=<turn>, reason=<ZeroDivisionError>, count=<1>, cause=<ZeroDivisionError, " in caplog.text
+    assert "at DEBUG of strands_gated_memory>" in caplog.text
+    assert MARKER not in "".join(one.getMessage() for one in caplog.records if one.levelno > logging.DEBUG)
+    traceback = [one for one in caplog.records if one.levelno == logging.DEBUG and one.exc_info]
+    assert [(one.name, one.exc_info[0]) for one in traceback] == [("strands_gated_memory", ZeroDivisionError)]
 
 
 def test_failures_are_logged_at_the_1st_10th_and_100th(bench, caplog):

@@ -319,7 +319,13 @@ def _shown(value: float | None) -> str:
     return "    none" if value is None else f"{value:8.3f}"
 
 
-def decisions(decider: Decider, message: str, namespaces: Sequence[str], records: Sequence[str] = ()) -> list[str]:
+def decisions(
+    decider: Decider,
+    message: str,
+    namespaces: Sequence[str],
+    records: Sequence[str] = (),
+    previous: Sequence[str] = (),
+) -> list[str]:
     """Return the decisions for one message as lines to print.
 
     Args:
@@ -327,12 +333,13 @@ def decisions(decider: Decider, message: str, namespaces: Sequence[str], records
         message: The user's message.
         namespaces: Namespaces to route between.
         records: Records to judge.
+        previous: Texts before the message, oldest first, user and assistant alternating.
     """
     from ..core.pipeline import RecallPipeline
     from ..core.policy import RecallPolicy
     from ..core.types import Record, Turn
 
-    turn = Turn(message)
+    turn = Turn(message, tuple(previous))
     found_by = [Record(text, namespaces[0]) for text in records]
 
     def search(name: str) -> list[Record]:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ..core.questions import Decider, name_of
+from ..core.questions import Decider, Thresholds, attribute_of, name_of
 from ..core.specs import specs_in, why_unknown
 from ..errors import ConfigurationError
 from .fallback import FallbackDecider
@@ -105,7 +105,7 @@ def resolve_decider(spec: DeciderSpec) -> Decider | None:
 
     Raises:
         ConfigurationError: The name is unknown, a key, package or address is missing or cannot be used, the
-            function cannot be called so, or it is a coroutine.
+            function cannot be called so, or it is a coroutine, or an object's `thresholds` are no `Thresholds`.
     """
     if spec is None:
         return None
@@ -117,6 +117,7 @@ def resolve_decider(spec: DeciderSpec) -> Decider | None:
         raise ConfigurationError(f"decider is the class {spec.__name__}; pass an instance, {spec.__name__}(...)")
     if isinstance(spec, Decider):
         _check_callable(spec.decide, f"decider {name_of(spec)}", "decide(state, questions)")
+        _check_thresholds(spec)
         return spec
     from .llm import ModelDecider, is_model
 
@@ -192,6 +193,17 @@ def _check_callable(call: Any, who: str, form: str) -> None:
         raise ConfigurationError(f"{who} cannot be called as {form}: {error}") from error
     except ValueError:
         return  # a builtin without a signature: found out at the first call
+
+
+def _check_thresholds(decider: Decider) -> None:
+    """Refuse what would be passed over on every turn, while its author believes it in force."""
+    own = attribute_of(decider, "thresholds")
+    if own is not None and not isinstance(own, Thresholds):
+        raise ConfigurationError(
+            f"decider {name_of(decider)}: its thresholds must be None or a Thresholds, got {type(own).__name__}; write "
+            "`from strands_gated_memory import Thresholds` and "
+            "`thresholds = Thresholds(gate=0.3, router=0.3, validator=0.4)` with the values that you measured"
+        )
 
 
 def _is_async(call: object) -> bool:

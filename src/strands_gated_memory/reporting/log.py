@@ -83,8 +83,20 @@ def log_failures(recall: Recall) -> None:
     for lookup in trace.lookups:
         for failure in lookup.failures:
             _log(*failure)
-    if trace.failure is not None:
-        _log("turn", trace.failure, None)
+
+
+@_quietly
+def log_turn_failure(kind: str, error: Exception | None) -> None:
+    """Warn about a turn that had no memory at all: as `log_failures`, without the exception's message.
+
+    Args:
+        kind: As counted.
+        error: What was raised; its traceback is logged by `log_debug`. None when nothing was.
+    """
+    if error is None:
+        _log("turn", kind, "no exception was raised")
+    else:
+        _log("turn", kind, f"{type(error).__name__}, its traceback is at DEBUG of {logger.name}")
 
 
 def _log_once(why: str) -> None:

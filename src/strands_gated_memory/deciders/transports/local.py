@@ -45,7 +45,7 @@ class LocalEngine:
         if importlib.util.find_spec("strands_decider") is None:
             raise ConfigurationError(
                 'decider "strands-decider" needs the strands-decider package; run: '
-                "pip install 'strands-gated-memory[strands-decider]'"
+                "pip install 'strands-gated-memory[strands-decider]', or from a clone: pip install '.[strands-decider]'"
             )
         looks_like_path = self.checkpoint.startswith((".", "/", "~", os.sep)) or self.checkpoint.count("/") > 1
         folder = Path(os.path.expanduser(self.checkpoint))

@@ -94,7 +94,8 @@ def local_agentcore(
         The handle: memory id, calls, faults.
 
     Raises:
-        ImportError: moto is not installed: `pip install 'strands-gated-memory[testing]'`.
+        ImportError: moto is not installed: `pip install 'strands-gated-memory[testing]'`, or from a clone
+            `pip install '.[testing]'`.
         RuntimeError: It is active in another thread.
     """
     world = World(encoder, strict_memory_ids=strict_memory_ids)
@@ -111,7 +112,10 @@ def _mount(undo: ExitStack, newest: Callable[[], World], region_name: str) -> No
         from moto.bedrockagentcore import urls as data_urls
         from moto.bedrockagentcorecontrol import urls as control_urls
     except ImportError as error:
-        raise ImportError("local_agentcore needs moto: pip install 'strands-gated-memory[testing]'") from error
+        raise ImportError(
+            "local_agentcore needs moto: pip install 'strands-gated-memory[testing]', "
+            "or from a clone: pip install '.[testing]'"
+        ) from error
     from . import moto_responses
 
     _clean_environment(undo, region_name)
