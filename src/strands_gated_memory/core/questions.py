@@ -402,7 +402,7 @@ def is_usable(answers: Mapping[str, Answer]) -> bool:
 
 
 GATE_ID = "gate"
-"""The gate question's id in a request; a namespace's is its position, a record's its position too."""
+"""The gate question's id in a request; others are "namespace_0", "record_0" and so on, by position."""
 
 GATE = Question(
     type="noul",
