@@ -17,19 +17,24 @@ NAMESPACES = (FACTS, PREFERENCES)
 MARKER = "xylophone"
 
 
-@pytest.fixture(scope="module")
-def _collected():
-    # The providers are the process's, and can be set once: they stay, switched off, when this module is done.
+@pytest.fixture(scope="session")
+def _providers():
+    # The providers are the process's, and can be set once; tests of this module may run in several batches.
     exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
     spans, meters = TracerProvider(), MeterProvider(metric_readers=[reader])
     spans.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(spans)
     metrics.set_meter_provider(meters)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strands_tracer, "_tracer_instance", None)
-        yield exporter, reader
+    yield exporter, reader
     spans.shutdown()
     meters.shutdown()
+
+
+@pytest.fixture(scope="module")
+def _collected(_providers):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strands_tracer, "_tracer_instance", None)
+        yield _providers
 
 
 @pytest.fixture
