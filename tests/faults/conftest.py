@@ -7,7 +7,8 @@ import pytest
 # Before they are imported: their checks assert.
 pytest.register_assert_rewrite("fault_world")
 
-from fault_world import World, serving_agentcore  # noqa: E402
+from fault_cases import CASES  # noqa: E402
+from fault_world import MATRIX, STAGES, World, serving_agentcore  # noqa: E402
 
 try:
     from strands_gated_memory.core.breaker import reset_breakers
@@ -22,6 +23,17 @@ def pytest_collection_modifyitems(items):
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
             item.add_marker(pytest.mark.timing)
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not MATRIX:
+        return
+    width = max(map(len, CASES))
+    terminalreporter.section("faults")
+    terminalreporter.write_line(f"{'fault':<{width}}" + "".join(f"  {stage:<34}" for stage in STAGES).rstrip())
+    for name in CASES:
+        cells = [MATRIX.get((name, stage), "") for stage in STAGES]
+        terminalreporter.write_line(f"{name:<{width}}" + "".join(f"  {cell:<34}" for cell in cells).rstrip())
 
 
 @pytest.fixture(scope="module")

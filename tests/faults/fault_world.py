@@ -29,6 +29,8 @@ from strands_gated_memory.testing import HashingEncoder, ScriptedModel, blocks_s
 Stage = Literal["gate", "retrieve", "judge"]
 STAGES: tuple[Stage, ...] = ("gate", "retrieve", "judge")
 DEADLINE_S = 0.3
+MATRIX: dict[tuple[str, Stage], str] = {}
+"""What the turn of each fault and stage came to, for the summary."""
 POLICY = RecallPolicy(
     gate={"threshold": 0.3}, router={"threshold": 0.3}, validator={"threshold": 0.3}, deadline_s=DEADLINE_S
 )
