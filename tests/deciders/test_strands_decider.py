@@ -210,13 +210,24 @@ def test_a_damaged_checkpoint_is_unavailable(tmp_path):
 def test_a_turn_does_not_wait_for_a_model_that_is_still_being_loaded(checkpoint, monkeypatch):
     decider = resolve_decider(f"strands-decider:{checkpoint}")
     release = threading.Event()
-    monkeypatch.setattr(decider._transport, "_load", lambda: release.wait(20))
-    threading.Thread(target=decider.warm, daemon=True).start()
+
+    def loads():
+        release.wait(20)
+        raise DeciderUnavailable("the test is over")
+
+    def warms():
+        with pytest.raises(DeciderUnavailable):
+            decider.warm()
+
+    monkeypatch.setattr(decider._transport, "_load", loads)
+    warming = threading.Thread(target=warms, daemon=True)
+    warming.start()
     time.sleep(0.1)
 
     with taking_at_most(1), budget.limited_to(0.5), pytest.raises(DeciderTimeout):
         decider.decide(STATE, nouls(1))
     release.set()
+    warming.join(5)
 
 
 def test_a_folder_without_a_checkpoint_fails_at_construction(tmp_path):
