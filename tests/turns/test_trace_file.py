@@ -237,8 +237,8 @@ def test_a_folder_that_is_gone_costs_the_line_and_not_the_turn(bench, tmp_path):
     [
         ({"trace_path": "/nowhere/at/all.jsonl"}, "there is no folder '/nowhere/at'"),
         ({"trace_path": "/"}, "is a folder"),
-        ({"trace_path": "/tmp/" + 300 * "x"}, "cannot be used: File name too long"),
-        ({"trace_path": "/tmp/\0"}, "cannot be used"),
+        ({"trace_path": 300 * "x"}, "cannot be used: File name too long"),
+        ({"trace_path": "\0"}, "cannot be used"),
         ({"trace_path": 5}, "must be the path of a file, got 5"),
         ({"trace_path": "t.jsonl", "trace_max_bytes": 0}, "trace_max_bytes must be"),
         ({"trace_path": "t.jsonl", "trace_content": "no"}, "trace_content must be a bool, got 'no'"),
