@@ -374,13 +374,12 @@ def load(sessions: int, turns: int, share: float) -> bool:
     service = FakeService(faults)
     stats = RecallStats()
     # No breaker: it would skip what the draw says is healthy, and each turn is checked against its own draw.
-    settings = {"breaker": None} if "breaker" in RecallPolicy.model_fields else {}
     policy = RecallPolicy(
         deadline_s=30.0,
         stats_log="off",
         retrieve={"timeout_s": 15.0},
         select={"max_records": None, "max_context_tokens": None},
-        **settings,  # type: ignore[arg-type]
+        breaker=None,
     )
     decide = deciding(faults)
     talks = [
