@@ -10,8 +10,6 @@ queue behind one that hangs, and because here whoever waits reports the outcome,
 from __future__ import annotations
 
 import math
-import os
-import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable
@@ -20,6 +18,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from . import forks
 from .assigned import Assigned
 from .settings import Count, Seconds, Settings
 
@@ -121,7 +120,7 @@ def settings_in_force() -> BreakerSettings:
 
 _UNWATCHED = -1
 _MOST_TROUBLED = 1000
-_lock = threading.Lock()
+_lock = forks.Lock()
 _breakers: weakref.WeakValueDictionary[Hashable, CircuitBreaker] = weakref.WeakValueDictionary()
 """Every breaker. One by name lives as long as somebody uses it or it is troubled: else it is like a new one."""
 _anchored: dict[Hashable, CircuitBreaker] = {}
@@ -201,12 +200,3 @@ def identity_of(subject: object) -> tuple[Hashable, list[Any]]:
         return (key, str(subject.__name__)), anchors
     weakref.ref(subject)
     return ("object", id(subject)), [subject]
-
-
-def _after_fork() -> None:
-    global _lock  # noqa: PLW0603 - another thread may have held it when the process forked
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

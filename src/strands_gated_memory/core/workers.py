@@ -8,7 +8,6 @@ has a share of the threads: a dependency that hangs costs its share, then its ca
 from __future__ import annotations
 
 import contextvars
-import os
 import queue
 import threading
 from collections import deque
@@ -18,6 +17,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Generic, Literal, TypeVar
 
 from ..errors import StageError
+from . import forks
 
 _T = TypeVar("_T")
 
@@ -135,11 +135,11 @@ class WorkerPool:
         self._size = size
         self._share = share
         self._backlog = backlog
-        self._reset()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._reset)  # a fork has none of its parent's threads
+        self.after_fork()
+        forks.notice(self)
 
-    def _reset(self) -> None:
+    def after_fork(self) -> None:
+        """Begin without threads: a forked process has none of its parent's."""
         self._lock = threading.Lock()
         self._calls: queue.SimpleQueue[Call[Any]] = queue.SimpleQueue()
         self._lanes: dict[Hashable, _Lane] = {}
