@@ -270,8 +270,9 @@ class RecallPipeline:
     def _judge(self, turn: Turn, records: Sequence[Record], rendered: Sequence[str], clock: Clock) -> _Judged:
         present = [at for at, text in enumerate(rendered) if text]
         validator = self.policy.validator
-        asked = Asked({}, None, self._asker.thresholds())
-        if self.decider is not None and present:
+        if self.decider is None or not present:
+            asked = Asked({}, None, self._asker.thresholds())
+        else:
             questions = {_asks_about(at): validator.question.question(rendered[at]) for at in present}
             if validator.drop_instructions and q.attribute_of(self.decider, "answers_custom", True):
                 questions.update({_asks_instructs(at): RECORD_INSTRUCTIONS.question(rendered[at]) for at in present})
