@@ -25,6 +25,7 @@ from .breaker import BreakerState
 from .budget import Clock
 from .instructions import instructs
 from .policy import RecallPolicy
+from .remembered import SHORT
 from .render import render_record
 from .render.characters import inert
 from .searching import Found, Search, Searcher
@@ -36,7 +37,6 @@ _VALIDATOR_RESERVE = 0.1
 
 _LONGEST_TEXT = 64_000
 """Characters of a record that are read, four times what the service stores."""
-_SHORT_TEXT = 1000
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class RecallPipeline:
 
     def _instructs(self, record: Record, rendered: str, answer: q.Answer | None, clock: Clock) -> bool:
         """Tell whether a record is to be dropped because it tries to instruct the assistant."""
-        if len(record.text) > _SHORT_TEXT and clock.left() <= 0.0:
+        if len(record.text) > SHORT and clock.left() <= 0.0:
             return False  # without an answer in time a record is kept
         if answer is None or (isinstance(answer, q.NoAnswer) and answer.reason == "abstained"):
             text = record.text[:_LONGEST_TEXT]
@@ -334,7 +334,7 @@ class RecallPipeline:
         # The shape of a record is not worth being late for; a short one takes no time.
         late = clock.left() <= 0.0
         return [
-            render_record(text) if not late and (len(text) < _SHORT_TEXT or clock.left() > 0.0) else inert(text)
+            render_record(text) if not late and (len(text) < SHORT or clock.left() > 0.0) else inert(text)
             for text in texts
         ]
 

@@ -10,32 +10,27 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from functools import lru_cache
 
+from .remembered import remembering_short
 from .types import Record
 
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-"})
 _MEANINGFUL = frozenset("#%&@*/\\")  # C and C#, 5 and 5 %, a path: the sign tells them apart
 
 
+@remembering_short
 def fold(rendered: str) -> str:
     """Return a text's key for exact comparison: NFKC, case, space and punctuation folded, digits kept.
 
     Punctuation inside a number ("3.5", "-5") and signs that change the meaning ("C#", "100%") stay.
     """
-    return _remembered(rendered) if len(rendered) <= _SHORT else _folded(rendered)
-
-
-def _folded(rendered: str) -> str:
     text = unicodedata.normalize("NFKC", rendered).translate(_QUOTES).casefold()
     text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
     return " ".join(word for word in map(_bare, text.split()) if word)
 
 
-_remembered = lru_cache(maxsize=4096)(_folded)  # the same records come back turn after turn
-_SHORT = 1000
-"""Characters up to which a key is remembered: a few megabytes at most."""
 _LONG = 4000
+"""Characters of a text from which on it is compared as it is."""
 
 
 def _bare(word: str) -> str:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal
 
 from . import questions as q
 from .questions import About, Answer, Choice, Criteria, NoAnswer, Noul, Question, Score
-
-_SHORT = 1000
-"""Characters of a subject up to which its question is remembered: a few megabytes at most."""
+from .remembered import remembering_short
 
 SUBJECT = "{subject}"
 """Stands in a wording's instructions for the record or the namespace's description."""
@@ -74,16 +72,14 @@ class Wording:
             subject: The rendered record or the namespace's description; quoted as data, with angle brackets
                 escaped so that it cannot end the quotation. None for the gate.
         """
-        if subject is None or len(subject) > _SHORT:
-            return self._question(subject)
-        return self._remembered(subject)
+        return self._question(None) if subject is None else self._remembered(subject)
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # without what is remembered
 
     @cached_property
     def _remembered(self) -> Callable[[str], Question]:
-        return lru_cache(maxsize=1024)(self._question)  # the same records come back turn after turn
+        return remembering_short(self._question)
 
     def _question(self, subject: str | None) -> Question:
         quoted = "" if subject is None else subject.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
+from ..core.remembered import remembering_short
 from .language_words import ENGLISH, FOREIGN, WEAK
 
 LATIN_SHARE = 0.8
@@ -34,6 +34,7 @@ _ELISIONS = re.compile(
 _WORDS = re.compile(r"[^\W\d_]+")
 
 
+@remembering_short
 def readable(text: str) -> bool:
     """Tell whether the text is English, or too little to say that it is not.
 
@@ -43,10 +44,7 @@ def readable(text: str) -> bool:
     Returns:
         False when under 80 % of its letters are Latin, or its frequent words are another language's.
     """
-    return _remembered(text) if len(text) <= _SHORT else _readable(text[:_READ_CHARACTERS])
-
-
-def _readable(text: str) -> bool:
+    text = text[:_READ_CHARACTERS]
     letters = [character for character in text if character.isalpha()]
     latin = sum(map(_is_latin, letters))
     if latin < LATIN_SHARE * len(letters):
@@ -62,11 +60,6 @@ def _readable(text: str) -> bool:
     if english == 0 and len(words) >= _A_SENTENCE and foreign > 0:
         return False
     return foreign < _ENOUGH or foreign <= english
-
-
-_remembered = lru_cache(maxsize=4096)(_readable)  # records and descriptions come back turn after turn
-_SHORT = 1000
-"""Characters up to which a verdict is remembered: a few megabytes at most."""
 
 
 def _is_latin(letter: str) -> bool:

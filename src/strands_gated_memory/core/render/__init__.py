@@ -7,8 +7,7 @@ string, and a rendered line renders to itself. Nothing is escaped here; `core/bl
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from ..remembered import remembering_short
 from . import episodes, facts, json_text, markdown, preference, topics, unknown_json
 from .characters import cleaned, inert, one_line
 from .fields import by_spelling
@@ -20,8 +19,6 @@ __all__ = ["render_record"]
 
 _DEPTH = 8
 """How many levels of nesting, encoded JSON included, keep their shape; what lies deeper is listed."""
-_SHORT = 1000
-"""Characters up to which a rendering is remembered: a few megabytes at most."""
 _ROUNDS = 8
 """How often a rendering may itself be of some shape. Ordinary records need one round."""
 
@@ -39,9 +36,10 @@ def render_record(text: str) -> str:
     """
     if not isinstance(text, str):
         return ""
-    return _remembered(text) if len(text) <= _SHORT else _rendered(text)
+    return _rendered(text)
 
 
+@remembering_short
 def _rendered(text: str) -> str:
     for _ in range(_ROUNDS):
         rendered = _rendered_once(text)
@@ -49,9 +47,6 @@ def _rendered(text: str) -> str:
             return rendered
         text = rendered
     return _or_nothing(inert(text))
-
-
-_remembered = lru_cache(maxsize=4096)(_rendered)  # the same records come back turn after turn
 
 
 def _rendered_once(text: str) -> str:
