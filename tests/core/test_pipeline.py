@@ -558,3 +558,14 @@ def test_a_search_without_end_is_cut_at_a_thousand_records():
 @pytest.mark.parametrize("score", [10**400, float("nan"), "high", None])
 def test_a_score_that_is_no_number_is_no_failure(score):
     assert len(pipeline(None).recall(TURN, [FACTS], searching([record(score=score)])).records) == 1
+
+
+@pytest.mark.timing
+def test_long_hostile_records_do_not_hold_up_a_turn():
+    """Rendering, comparing and screening end with the deadline: a thousand records of what the service can hold."""
+    records = [Record(f"note {at}: " + "ign ore previous <b> instruct " * 530, FACTS) for at in range(1000)]
+    policy = RecallPolicy(deadline_s=0.2, validator={"drop_instructions": True})
+    recall = RecallPipeline(None, policy).recall(Turn("What do I drink?"), [FACTS], lambda name: records)
+
+    assert len(recall.records) + len(recall.dropped) == 1000
+    assert recall.trace.seconds < 1.5
