@@ -41,7 +41,7 @@ def one_turn(bench, kind, prompt=ASK, **settings):
 
 @fault("long-query", stock="fails")
 def _(bench, kind, caplog):
-    """A message over the service's 10,000 characters is searched for by its beginning."""
+    """A message over the service's 10,000 characters is searched for by its two ends."""
     agent = one_turn(bench.remember(TEA), kind, "thirsty " * 2500)
 
     assert blocks_per_call(agent) == [1]

@@ -208,10 +208,27 @@ def test_a_long_query_is_cut_at_a_word(bench, question, cut):
 
     (query,) = bench.queries()
     assert len(query) <= 10_000
-    assert len(query) >= cut - len("word ")
-    assert question.startswith(query)
-    assert not question.startswith("word") or query.endswith("word")
+    assert len(query) >= cut - len("word … word")
+    beginning, _, end = query.partition(" … ")
+    assert question.startswith(beginning)
+    assert question.rstrip().endswith(end)
+    assert not question.startswith("word") or {*beginning.split(), *end.split()} == {"word"}
     assert last_block(agent) == ["Likes tea"]
+
+
+@pytest.mark.parametrize("story", ["I walked along the quay. " * 480, "log line without a point\n" * 900])
+def test_a_long_message_is_searched_for_by_both_its_ends(bench, story):
+    """The question may stand before a long story or after it; both ends reach the service."""
+    bench.remember("Likes tea")
+    agent = bench.agent(bench.manager(decider=yes))
+
+    agent(f"Which tea do I like? {story}")
+    agent(f"{story} So what can I cook for my daughter tonight?")
+
+    first, last = bench.queries()
+    assert first.startswith("Which tea do I like?")
+    assert last.endswith("So what can I cook for my daughter tonight?")
+    assert max(len(first), len(last)) <= 10_000
 
 
 def test_the_strategy_is_sent_only_behind_its_switch(bench):

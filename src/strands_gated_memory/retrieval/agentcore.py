@@ -112,7 +112,7 @@ class AgentCoreRetriever:
         """Return the search function of one turn.
 
         Args:
-            query: The user's message; over 10,000 characters it is cut at a word.
+            query: The user's message; over 10,000 characters it loses its middle.
         """
         cut = cut_query(query)
         return lambda namespace: self.search(namespace, cut)
@@ -216,12 +216,23 @@ def _summaries_of(page: Any) -> Sequence[Any]:
 
 
 def cut_query(query: str) -> str:
-    """Return a query within the service's limit, cut at a word where there is one."""
+    """Return a query within the service's limit.
+
+    A longer one loses its middle, at words where there are any: the question may stand first or last.
+    """
     if len(query) <= MAX_QUERY_CHARACTERS:
         return query
-    cut = query[:MAX_QUERY_CHARACTERS]
-    at_word = next(iter(cut.rsplit(None, 1)), "")  # nothing to split where all of it is space
-    return at_word if len(at_word) > MAX_QUERY_CHARACTERS // 2 else cut
+    half = (MAX_QUERY_CHARACTERS - len(_CUT)) // 2
+    return _to_last_word(query[:half]) + _CUT + _to_last_word(query[: -half - 1 : -1])[::-1]
+
+
+_CUT = " … "
+
+
+def _to_last_word(text: str) -> str:
+    """Return a text without its last word, which was cut; the text itself where that would lose half of it."""
+    at_word = next(iter(text.rsplit(None, 1)), "")  # nothing to split where all of it is space
+    return at_word if len(at_word) > len(text) // 2 else text
 
 
 def _translated(error: Exception) -> RetrievalError:

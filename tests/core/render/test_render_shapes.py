@@ -48,12 +48,12 @@ SAMPLES = [
         '"Bevorzugt vegane Gerichte", "categories": ["Essen"]}',
         "Bevorzugt vegane Gerichte (Der Nutzer fragt wiederholt nach veganen Rezepten)",
     ),
-    ("P3", '{"preference": "Dark theme", "category": "ui"}', "Dark theme"),
+    ("P3", '{"preference": "Dark theme", "category": "ui"}', "ui: Dark theme"),
     (
         "P4",
         '[{"preference": "Window seat", "categories": ["travel"]}, '
         '{"preference": "No red-eye flights", "categories": ["travel"]}]',
-        "Window seat; No red-eye flights",
+        "Travel: Window seat; No red-eye flights",
     ),
     (
         "P5",
@@ -86,13 +86,15 @@ SAMPLES = [
         '"action": "grep(pattern=\'ld: \')", "thought": "Linker errors hide below warnings", "assessment_assistant": '
         '"Yes - error found", "assessment_user": "No - continues"}]}',
         "CI job fails only on ARM runners: Find why the wheel build breaks; Build went green after pinning the linker; "
-        "Check the runner image before reading the code",
+        "Check the runner image before reading the code; User pastes log: Locate first error; No - continues; "
+        "Yes - error found; grep(pattern='ld: '); Linker errors hide below warnings",
     ),
     (
         "R1",
         '{"title": "Check runner image first", "use_cases": "Platform-only build failures", "hints": "Compare image '
         'digests; avoid re-running blindly", "confidence": "0.7"}',
-        "Check runner image first: Platform-only build failures; Compare image digests; avoid re-running blindly",
+        "Check runner image first: Platform-only build failures; Compare image digests; avoid re-running blindly; "
+        "confidence: 0.7",
     ),
     ("C1", "## Account\n- tier: gold\n- renewal: 2027-01", "Account: tier: gold; renewal: 2027-01"),
     (
@@ -150,7 +152,7 @@ PREFERENCES = [
     ("context_only", '{"context": "Ordering tea", "preference": ""}', "Ordering tea"),
     ("alias_value", '{"context": "Flights", "value": "Aisle seat"}', "Flights: Aisle seat"),
     ("alias_after_empty", '{"context": "Flights", "preference": "", "text": "Aisle seat"}', "Flights: Aisle seat"),
-    ("alias_setting", '{"setting": "Dark theme", "category": "ui"}', "Dark theme"),
+    ("alias_setting", '{"setting": "Dark theme", "category": "ui"}', "ui: Dark theme"),
     ("alias_description", '{"description": "Dark theme"}', "Dark theme"),
     ("says_more", '{"preference": "No nuts", "reason": "allergy"}', "No nuts; reason: allergy"),
     ("other_spelling", '{"Context": "Flights", "Preference": "Aisle seat"}', "Flights: Aisle seat"),
@@ -165,6 +167,65 @@ PREFERENCES = [
         "Tea: No milk; Aisle seat",
     ),
     ("japanese", '{"context": "紅茶を注文するとき", "preference": "牛乳なし"}', "紅茶を注文するとき: 牛乳なし"),
+]
+
+CATEGORIES = [
+    ("disliked", '{"preference": "Coriander", "category": "dislikes"}', "Dislikes: Coriander"),
+    ("allergies", '{"memory": "Peanuts", "categories": ["allergies"]}', "Allergies: Peanuts"),
+    ("several", '{"fact": "Heights", "categories": ["travel", "fears"]}', "Travel, fears: Heights"),
+    ("encoded", '"{\\"preference\\": \\"Liquorice\\", \\"category\\": \\"Hates\\"}"', "Hates: Liquorice"),
+    ("listed_terms", '{"preference": ["Coriander", "Celery"], "category": "dislikes"}', "Dislikes: Coriander; Celery"),
+    ("in_a_list", '[{"value": "Dogs", "category": "fear"}, {"value": "Jazz"}]', "Fear: Dogs; Jazz"),
+    (
+        "attitude_after_occasion",
+        '{"context": "Food", "preference": "Celery", "category": "dislikes"}',
+        "Food: Dislikes: Celery",
+    ),
+    (
+        "attitude_beside_report",
+        '{"context": "User said so twice", "preference": "Celery", "category": "dislikes"}',
+        "Dislikes: Celery (User said so twice)",
+    ),
+    ("sentence", '{"fact": "The user dislikes coriander.", "category": "food"}', "The user dislikes coriander."),
+    ("statement", '{"preference": "Prefers tea", "category": "drinks"}', "Prefers tea"),
+    ("refusal", '{"preference": "No red meat", "category": "likes"}', "No red meat"),
+    ("says_the_same", '{"preference": "Metric units", "category": "units"}', "Metric units"),
+    ("japanese_term", '{"preference": "パクチー", "category": "嫌い"}', "嫌い: パクチー"),
+    ("japanese_sentence", '{"fact": "毎朝六時に起きる人です", "category": "生活"}', "毎朝六時に起きる人です"),
+    ("no_text", '{"value": ["Coriander"], "category": ["dislikes", {"x": 1}, null]}', "Dislikes: Coriander"),
+]
+
+KEPT_OR_LEFT_OUT = [
+    ("confidence", '{"fact": "Likes tea", "confidence": 0.3}', "Likes tea; confidence: 0.3"),
+    ("confidence_of_preference", '{"preference": "Aisle seat", "confidence": "low"}', "Aisle seat; confidence: low"),
+    ("id_in_a_list", '[{"id": 7, "fact": "Likes tea"}]', "Likes tea"),
+    ("uuid", '{"uuid": "5f0c7e1a", "memory": "Runs"}', "Runs"),
+    ("record_id", '{"recordId": "mem-1", "preference": "Aisle seat"}', "Aisle seat"),
+    ("order_id_stays", '{"fact": "Returned the boots", "order_id": 88213}', "Returned the boots; order id: 88213"),
+    ("topic_date", '<topic name="Trip" date="2026-01-02">Went well</topic>', "Trip (2026-01-02): Went well"),
+    ("topic_date_bare", "<topic name=Trip date=2026-01-02>Went well</topic>", "Trip (2026-01-02): Went well"),
+    (
+        "topic_attributes",
+        '<topic id="t1" name="Lease" when=\'May 2026\' status="open">Ends</topic>',
+        "Lease (when: May 2026, status: open): Ends",
+    ),
+    (
+        "steps",
+        '{"situation": "Queue stuck", "reflection": "Look first", "turns": [{"action": "drained the queue"}, '
+        '{"thought": "It was memory", "action": "restarted"}]}',
+        "Queue stuck: Look first; drained the queue; restarted; It was memory",
+    ),
+    (
+        "steps_as_text",
+        '{"situation": "Queue stuck", "steps": ["drained it", "went home"]}',
+        "Queue stuck; drained it; went home",
+    ),
+    (
+        "steps_as_tags",
+        "<situation>Queue stuck</situation><reflection>Look first</reflection><turns><turn><action>drained it</action>"
+        "</turn></turns>",
+        "Queue stuck: Look first; drained it",
+    ),
 ]
 
 FACTS = [
@@ -240,7 +301,7 @@ EPISODES = [
         '{"situation": "CI fails.", "intent": "Fix it.", "assessment": "Yes", "justification": "Green."}',
         "CI fails. Fix it. Green.",
     ),
-    ("turns_left_out", '{"situation": "CI fails", "turns": [{"action": "grep"}]}', "CI fails"),
+    ("turns_kept", '{"situation": "CI fails", "turns": [{"action": "grep"}]}', "CI fails; grep"),
     (
         "turns_alone",
         '{"situation": "", "turns": [{"situation": "Log pasted", "action": "grep", "thought": "Hidden"}]}',
@@ -250,7 +311,7 @@ EPISODES = [
     (
         "reflection_lists",
         '{"title": "Look first", "useCases": ["CI", "Builds"], "hints": "Compare", "confidence": 0.4}',
-        "Look first: CI; Builds; Compare",
+        "Look first: CI; Builds; Compare; confidence: 0.4",
     ),
     (
         "as_tags",
@@ -262,7 +323,7 @@ EPISODES = [
         "reflection_as_tags",
         "<reflection><operator>add</operator><id>7</id><title>Look first</title><use_cases>Builds</use_cases>"
         "<hints>Compare</hints><confidence>0.7</confidence></reflection>",
-        "Look first: Builds; Compare",
+        "Look first: Builds; Compare; confidence: 0.7",
     ),
 ]
 
@@ -398,7 +459,18 @@ SHORT_MEANING = [
     "½",
 ]
 
-TABLE = [*SAMPLES, *PREFERENCES, *FACTS, *TOPICS, *EPISODES, *OTHER_JSON, *LINES, *CHARACTERS]
+TABLE = [
+    *SAMPLES,
+    *PREFERENCES,
+    *CATEGORIES,
+    *KEPT_OR_LEFT_OUT,
+    *FACTS,
+    *TOPICS,
+    *EPISODES,
+    *OTHER_JSON,
+    *LINES,
+    *CHARACTERS,
+]
 
 
 @pytest.mark.parametrize(("text", "expected"), [pytest.param(*row[1:], id=row[0]) for row in TABLE])
@@ -410,7 +482,7 @@ def test_shape(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(("context", "preference"), PERSONA)
 def test_occasion_before_preference(context: str, preference: str) -> None:
-    """A preference for an occasion reads "<occasion>: <preference>"; categories and language are dropped."""
+    """A preference for an occasion reads "<occasion>: <preference>"; what sort of thing it is says no more."""
     record = {"context": context, "preference": preference, "categories": ["drinks", "tea"], "language": "English"}
 
     assert render_record(json.dumps(record)) == f"{context}: {preference}"
@@ -441,3 +513,22 @@ def test_short_meaning_is_kept(text: str) -> None:
 def test_no_string_is_nothing(value: object) -> None:
     """A record text that is no string renders to nothing."""
     assert render_record(value) == ""  # type: ignore[arg-type]
+
+
+def test_steps_stay_within_a_bound() -> None:
+    """An episode of a thousand steps keeps its first ones and says that there were more."""
+    turns = [{"action": f"step number {number} of the repair"} for number in range(1000)]
+    rendered = render_record(json.dumps({"situation": "Pump down", "reflection": "Look first", "turns": turns}))
+
+    assert rendered.startswith("Pump down: Look first; step number 0 of the repair; step number 1 of")
+    assert rendered.endswith("…")
+    assert len(rendered) < 800
+
+
+def test_a_step_that_is_too_long_keeps_its_start() -> None:
+    """One step of 5,000 characters is cut at a word."""
+    rendered = render_record(json.dumps({"situation": "Pump down", "turns": [{"action": "drain the tank " * 333}]}))
+
+    assert rendered.startswith("Pump down; drain the tank drain the")
+    assert rendered.endswith(("tank…", "the…", "drain…"))
+    assert len(rendered) < 700

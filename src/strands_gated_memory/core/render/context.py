@@ -12,6 +12,7 @@ from .phrasing import ends_sentence
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _INNER_SENTENCE = re.compile(r"[^\W\d_]{4}[.!?]\s")
+_SHORTEST_CAPITALISED = 3
 _READ = 400  # characters; who speaks and whether it is a sentence shows early
 
 _PEOPLE = re.compile(
@@ -31,6 +32,10 @@ _COMPOUND = re.compile(
     r"|profiles?|research|reviews?|satisfaction|service|settings|stories|support|testing|tests?|visits?)\b",
     re.IGNORECASE,
 )
+
+
+def _words_of(text: str) -> list[str]:
+    return [word.replace("’", "'") for word in _WORD.findall(text)]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -78,16 +83,24 @@ def is_occasion(context: str) -> bool:
     clauses = text.split(", ")
     if any(_PEOPLE.match(clause) and not _COMPOUND.match(clause) for clause in clauses):
         return False
-    words = [word.replace("’", "'") for word in _WORD.findall(text)]
-    if not words:
-        return True
-    if words[0].casefold() in (_LOWER_EVIDENCE if words[0][0].islower() else _EVIDENCE):
+    words = _words_of(text)
+    if words and words[0].casefold() in (_LOWER_EVIDENCE if words[0][0].islower() else _EVIDENCE):
         return False
-    return not _has_finite_verb([word.casefold() for word in words])
+    return not has_finite_verb(text)
 
 
-def _has_finite_verb(words: list[str]) -> bool:
-    for word in words:
+def capitalised(label: str) -> str:
+    """Return a label with a capital, unless its first word is written in a way of its own ("iPhone", "ui")."""
+    first_word = label.partition(" ")[0]
+    first, second = label[:1], label[1:2]
+    if len(first_word) < _SHORTEST_CAPITALISED or second.isupper() or len(first.upper()) != 1:  # ß has no capital
+        return label
+    return first.upper() + label[1:]
+
+
+def has_finite_verb(text: str) -> bool:
+    """Tell whether a text holds a verb that makes it a statement, outside a clause such as "when guests are here"."""
+    for word in map(str.casefold, _words_of(text)):
         if word in _SUBORDINATE:
             return False
         if word in _FINITE:

@@ -1,7 +1,7 @@
 """Episodes and the reflections drawn from them.
 
-An episode becomes "<situation>: <intent>; <outcome>; <reflection>", a reflection "<title>: <use cases>;
-<hints>". Turns are the raw material of the rest, so they appear only when there is no rest.
+An episode becomes "<situation>: <intent>; <outcome>; <reflection>; <its steps, within a bound>", a reflection
+"<title>: <use cases>; <hints>".
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from . import unknown_json
 from .fields import by_spelling, without
 from .json_text import Child, Json
+from .labels import with_confidence
 from .phrasing import joined, labelled
 
 _SITUATION = ("situation", "description")
@@ -20,7 +21,10 @@ _STEP = ("action", "thought")
 _EPISODE_KEYS = frozenset((*_SITUATION, *_INTENT, *_VERDICT, *_OUTCOME, *_LESSON, *_STEP))
 _TELLING_KEYS = frozenset({"situation", "intent", "user_intent", *_VERDICT, "justification", "finding", "reflection"})
 _REFLECTION_KEYS = frozenset({"title", "use_cases", "hints"})
-_HANDLED = _EPISODE_KEYS | {"turns", "operator"}
+_STEPS = ("turns", "steps", "actions")
+_STEPS_CHARACTERS = 600
+"""How much of an episode's steps is kept: the first ones, whole."""
+_HANDLED = _EPISODE_KEYS | {*_STEPS, "operator"}
 _YES = frozenset({"yes", "true", "ja", "sí", "si", "oui", "sim", "да", "はい", "是", "예", "네", "نعم"})
 _NO = frozenset({"no", "false", "nein", "non", "não", "нет", "いいえ", "否", "아니요", "لا", "partial", "partially"})
 
@@ -50,7 +54,21 @@ def render(record: dict[str, Json], child: Child) -> str:
         _first(fields, _LESSON, child),
     ]
     rest = unknown_json.render(without(record, _HANDLED), child)
-    return joined([labelled(situation, joined(body)), rest]) or child(fields.get("turns"))
+    line = joined([labelled(situation, joined(body)), rest, within_bound(_steps(fields, child))])
+    return with_confidence(line, fields, child)
+
+
+def within_bound(steps: list[str]) -> str:
+    """Return the first of an episode's steps, as many as fit, in one line; of a single long one its start."""
+    kept: list[str] = []
+    left = _STEPS_CHARACTERS
+    for step in filter(None, steps):
+        if len(step) > left:
+            kept.append("…" if kept else step[:left].rsplit(" ", 1)[0] + "…")
+            break
+        kept.append(step)
+        left -= len(step)
+    return joined(kept)
 
 
 def render_reflection(record: dict[str, Json], child: Child) -> str:
@@ -58,7 +76,16 @@ def render_reflection(record: dict[str, Json], child: Child) -> str:
     fields = by_spelling(record)
     body = joined(child(fields.get(key)) for key in ("use_cases", "hints"))
     rest = unknown_json.render(without(record, _REFLECTION_KEYS | {"operator"}), child)
-    return joined([labelled(child(fields.get("title")), body), rest])
+    return with_confidence(joined([labelled(child(fields.get("title")), body), rest]), fields, child)
+
+
+def _steps(fields: dict[str, Json], child: Child) -> list[str]:
+    found: list[str] = []
+    for key in _STEPS:
+        steps = fields.get(key)
+        listed = steps if isinstance(steps, list) else [steps]
+        found += [render(step, child) if isinstance(step, dict) else child(step) for step in listed]
+    return found
 
 
 def _outcome(fields: dict[str, Json], child: Child) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import unknown_json
 from .fields import LABELS, by_spelling, without
 from .json_text import Child, Json
+from .labels import with_category, with_confidence
 from .phrasing import joined
 
 _CARRIERS = frozenset(
@@ -22,4 +23,6 @@ def render(record: dict[str, Json], child: Child) -> str:
     """Return the fact, then whatever else the object says."""
     fields = by_spelling(record)
     name = "fact" if "fact" in fields else next(key for key in fields if key in _CARRIERS)
-    return joined([child(fields[name]), unknown_json.render(without(record, {name}), child)])
+    fact = with_category(child(fields[name]), fields, child)
+    rest = unknown_json.render(without(record, {name}), child)
+    return with_confidence(joined([fact, rest]), fields, child)

@@ -10,8 +10,17 @@ from collections.abc import Collection
 
 from .json_text import Json
 
-LABELS = frozenset({"categories", "category", "language", "lang", "confidence"})
-"""Keys that sort or rate a record and say nothing about the user; dropped where the shape is known."""
+CATEGORIES = ("category", "categories")
+"""Keys under which a record is filed; left out where its text says what is meant, see `labels.py`."""
+IDS = frozenset(
+    {"id", "uuid", "guid", "record_id", "memory_id", "memory_record_id", "fact_id", "preference_id", "episode_id"}
+    | {"reflection_id", "entry_id", "chunk_id", "embedding_id", "vector_id", "point_id", "node_id", "hash"}
+    | {"memory_strategy_id", "strategy_id", "request_identifier"}
+)
+"""Keys by which a store finds a record again. Others that end in "id", such as an order's, a user may ask for."""
+LABELS = IDS | {*CATEGORIES, "confidence", "language", "lang"}
+"""Keys that file or rate a record and say nothing about the user by themselves; where the shape is known,
+`labels.py` says what becomes of them."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPACERS = re.compile(r"[\s_-]+")

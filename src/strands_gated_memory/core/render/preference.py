@@ -7,9 +7,10 @@ is known from comes after, in brackets. No word is added, so a record keeps its 
 from __future__ import annotations
 
 from . import unknown_json
-from .context import is_occasion
+from .context import capitalised, is_occasion
 from .fields import by_spelling, without
 from .json_text import Child, Json
+from .labels import with_category, with_confidence
 from .phrasing import joined, labelled
 
 _VALUE_KEYS = ("preference", "fact", "value", "text", "content", "description", "setting", "summary")
@@ -31,8 +32,9 @@ def render(record: dict[str, Json], child: Child) -> str:
         if preference:
             name = key
             break
+    preference = with_category(preference, fields, child, labelled_already=bool(context) and is_occasion(context))
     rest = unknown_json.render(without(record, {"context", "preference", name}), child)
-    return joined([in_context(preference, context), rest])
+    return with_confidence(joined([in_context(preference, context), rest]), fields, child)
 
 
 def in_context(preference: str, context: str) -> str:
@@ -45,15 +47,8 @@ def in_context(preference: str, context: str) -> str:
     if not preference or not context or context.casefold() == preference.casefold():
         return preference or context
     if is_occasion(context):
-        return labelled(_capitalised(context), preference)
+        return labelled(capitalised(context), preference)
     return f"{preference} ({_bare(context)})"
-
-
-def _capitalised(context: str) -> str:
-    first, second = context[:1], context[1:2]
-    if second.isupper() or len(first.upper()) != 1:  # iPhone, eBay; ß has no single capital
-        return context
-    return first.upper() + context[1:]
 
 
 def _bare(context: str) -> str:

@@ -10,6 +10,8 @@ import html
 import re
 from dataclasses import dataclass, field
 
+from .episodes import within_bound
+from .fields import IDS, spelling
 from .json_text import Child, Json
 from .phrasing import joined, labelled
 
@@ -24,12 +26,15 @@ _TOPIC = re.compile(r"<\s{0,3}topic(?=[\s/>])", re.IGNORECASE)
 _NAMED_TOPIC = re.compile(r"<topic\s{1,3}name\s{0,3}=", re.IGNORECASE)
 _SUMMARY_TAG = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}(topic|language|{_WRAPPERS})(?=[\s/>])", re.IGNORECASE)
 _EPISODE_TAG = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}(language|{_WRAPPERS}|{_EPISODE})(?=[\s/>])", re.IGNORECASE)
-_SILENT_TAGS = frozenset({"operator", "id", "language", "confidence"})
+_SILENT_TAGS = frozenset({"operator", "id", "language"})
 """Tags whose content says nothing about the user."""
 _FIELD_TAGS = frozenset(_EPISODE.split("|")) - _SILENT_TAGS
 _QUOTED_END = {'"': re.compile(r'"\s{0,3}/?>'), "'": re.compile(r"'\s{0,3}/?>")}
+_SILENT_ATTRIBUTES = IDS | {"lang", "language", "xml:lang", "name", "title"}
+_DATE = re.compile(r"\d{4}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _ATTRIBUTE = re.compile(r"""\b(?P<key>[\w-]{1,40})\s{0,3}=\s{0,3}(?P<quote>["']?)""")
 _NEXT_ATTRIBUTE = re.compile(r"""["']\s{1,3}[\w-]{1,40}\s{0,3}=""")
+_NEXT_UNQUOTED = re.compile(r"""\s{1,3}[\w-]{1,40}\s{0,3}=""")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
 
@@ -40,7 +45,7 @@ class _Tag:
     name: str
     closes: bool
     label: str
-    """The name attribute, or the first attribute of a tag without one."""
+    """The name attribute, or the first attribute of a tag without one; the others in brackets."""
     text: str
 
 
@@ -93,7 +98,7 @@ def _episode(tags: list[_Tag], child: Child) -> str:
             fields[tag.name] = tag.text
         else:
             rest.append(tag.text)
-    return joined([child(fields), *map(child, rest)]) or joined(map(child, turns))
+    return joined([child(fields), *map(child, rest), within_bound([child(turn) for turn in turns])])
 
 
 def _tags(text: str, pattern: re.Pattern[str]) -> list[_Tag]:
@@ -127,19 +132,30 @@ def _split(rest: str) -> tuple[str, str]:
 
 
 def _label(attributes: str) -> str:
-    first: re.Match[str] | None = None
-    for match in _ATTRIBUTE.finditer(attributes):
-        if match["key"].casefold() in ("name", "title"):
-            first = match
-            break
-        first = first or match
-    if first is None:
+    values = _values(attributes)
+    named = next((name for name in ("name", "title", *values) if name in values), None)
+    if named is None:
         return ""
-    value = attributes[first.end() :]
-    following = _NEXT_ATTRIBUTE.search(value)
-    value = value[: following.start()] if following else value.rstrip(" /")
-    quote = first["quote"]
-    return value[:-1] if quote and value.endswith(quote) else value
+    others = [
+        value if _DATE.match(value) else f"{key.replace('_', ' ')}: {value}"
+        for key, value in values.items()
+        if key not in (named, *_SILENT_ATTRIBUTES) and value
+    ]
+    return f"{values[named]} ({', '.join(others)})" if others and values[named] else values[named]
+
+
+def _values(attributes: str) -> dict[str, str]:
+    """Return a tag's attributes by spelling; quotes may stand inside a value, or be left out."""
+    values: dict[str, str] = {}
+    match = _ATTRIBUTE.search(attributes)
+    while match:
+        following = (_NEXT_ATTRIBUTE if match["quote"] else _NEXT_UNQUOTED).search(attributes, match.end())
+        value = attributes[match.end() : following.start() + len(match["quote"]) if following else None].rstrip(" /")
+        if match["quote"] and value.endswith(match["quote"]):
+            value = value[:-1]
+        values.setdefault(spelling(match["key"]), value)
+        match = _ATTRIBUTE.search(attributes, following.start() + 1) if following else None
+    return values
 
 
 def _decoded(text: str) -> str:
