@@ -1,6 +1,6 @@
 """The compatibility matrix: the core tests against each supported pair of SDK releases.
 
-`nox` runs all pairs and prints a table; `nox -s "compatibility(strands='1.56.0', agentcore='1.23.1')"` runs one.
+`nox` runs all pairs and prints a table; `nox -s "compatibility(strands='1.62.0', agentcore='1.23.1')"` runs one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import nox
 
 AGENTCORE = ("1.23.1", "1.24.2", "1.25.0")
-STRANDS = ("1.56.0", "1.62.0")
+STRANDS = ("1.62.0",)
 CORE = (
     "tests/test_parent_seams.py",
     "tests/test_public_surface.py",

@@ -1,7 +1,8 @@
-"""Fill the README's measured parts: the demo as printed, and the embedded model's figures.
+"""Fill the README's measured parts: the demo as printed, the embedded model's figures, the cost with prompt caching.
 
     python -m harness.readme            # writes README.md
-    python -m harness.readme --figures  # writes the embedded model's figures alone, keeps the demo and the times
+    python -m harness.readme --figures  # writes the embedded model's figures alone, keeps the rest and the times
+    python -m harness.readme --cache    # writes the cost with prompt caching alone
     python -m harness.readme --check    # fails when the deterministic parts differ from what is there
 
 Nothing between the markers is typed by hand. Times are measured in the run that writes them; `--check` leaves them out.
@@ -21,6 +22,7 @@ from strands_gated_memory.cli import main as command
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.encoder import DATA, Encoder
 
+from .benchmarks import prompt_cache
 from .benchmarks.embedded import LOOKUP_MS, measure
 from .training.card import figures
 from .training.personas import read_personas
@@ -96,6 +98,18 @@ def times_section(times: dict[str, float]) -> str:
     )
 
 
+def cache_section() -> str:
+    """Return the README's part on what the block costs where the prompt is cached."""
+    return "\n".join(
+        [
+            "**With prompt caching**, the gate open on every turn, as `python -m harness.benchmarks.prompt_cache` "
+            "models it with Strands' own cache points. A unit is the price of 1,000 uncached input tokens:",
+            "",
+            prompt_cache.table(prompt_cache.measure()),
+        ]
+    )
+
+
 def times_in(text: str) -> str:
     """Return the paragraph on times of a README.
 
@@ -134,17 +148,23 @@ def main() -> int:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--check", action="store_true", help="write nothing; fail when the figures are stale")
     only.add_argument("--figures", action="store_true", help="write the figures, keep the demo and the times")
+    only.add_argument("--cache", action="store_true", help="write the cost with prompt caching, keep the rest")
     options = parser.parse_args()
     readme = ROOT / "README.md"
     if options.check:
-        current = model_section() in readme.read_text(encoding="utf-8")
+        shown = readme.read_text(encoding="utf-8")
+        current = all(section() in shown for section in (model_section, cache_section))
         print("README is current" if current else "stale: run python -m harness.readme")
         return int(not current)
-    text = with_defaults(readme.read_text(encoding="utf-8"))
+    text = readme.read_text(encoding="utf-8")
+    if options.cache:
+        readme.write_text(replace(text, "cache", cache_section()), encoding="utf-8")
+        return 0
+    text = with_defaults(text)
     if options.figures:
         times = times_in(text)
     else:
-        text = replace(text, "demo", demo())
+        text = replace(replace(text, "demo", demo()), "cache", cache_section())
         times = times_section(measure()["embedded"])
     text = replace(text, "model", f"{model_section()}\n\n{times}")
     readme.write_text(text, encoding="utf-8")

@@ -104,8 +104,8 @@ def test_importing_the_package_loads_no_model_runtime():
         ("bedrock-agentcore", "1.23.1", True),
         ("bedrock-agentcore", "1.99.0", True),
         ("bedrock-agentcore", "2.0.0", False),
-        ("strands-agents", "1.55.9", False),
-        ("strands-agents", "1.56.0", True),
+        ("strands-agents", "1.61.9", False),
+        ("strands-agents", "1.62.0", True),
         ("strands-agents", "2.0.0rc1", False),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import PackageNotFoundError, version
 
-SUPPORTED = {"bedrock-agentcore": ((1, 23, 1), (2,)), "strands-agents": ((1, 56), (2,))}
+SUPPORTED = {"bedrock-agentcore": ((1, 23, 1), (2,)), "strands-agents": ((1, 62), (2,))}
 """Package -> first supported release, first release no longer supported."""
 
 

@@ -3,11 +3,13 @@
 The path of a turn, in reading order: `initialize` attaches an injector to the agent;
 `_note_ask` learns which of an invocation's messages is the user's ask; Strands adds that message, the
 parent stores it, and `retrieve_customer_context` runs the pipeline and hands its block to the injector;
-`_end_turn` takes the block away.
+`_end_turn` takes the block away once the ask is answered. An invocation without a text of the user goes on with the
+last ask that has no answer: `_resume` keeps its block, or recalls for it before the first model call.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import difflib
@@ -16,7 +18,7 @@ import logging
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import boto3
@@ -24,19 +26,20 @@ from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemory
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
 from botocore.config import Config as BotocoreConfig
 from strands import Agent
-from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, MessageAddedEvent
+from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, BeforeModelCallEvent, MessageAddedEvent
 from strands.hooks.registry import HookOrder, HookRegistry
 
 from .core import forks
+from .core.messages import Message, has_tool_result, is_same, position_of
 from .core.pipeline import RecallPipeline
 from .core.policy import RecallPolicy
 from .core.questions import Decider
-from .core.turn import ask_text, find_ask, turn_of
+from .core.turn import find_ask, find_unanswered, is_answer, text_in, turn_of
 from .core.types import GateDecision, Recall, Turn, TurnTrace
 from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
 from .errors import ConfigurationError, RecallFailed, error_kind
-from .injection.block_injector import BlockInjector, check_position
+from .injection.block_injector import BlockInjector
 from .reporting import telemetry
 from .reporting.log import log_debug, log_error_rate, log_failures, log_mishap, log_stats, log_turn_failure
 from .reporting.stats import RecallStats
@@ -57,8 +60,14 @@ class _AgentState:
     """What this manager keeps for one agent."""
 
     injector: BlockInjector
-    ask: Mapping[str, Any] | None = None
-    """The running invocation's ask until it has been recalled for, compared by identity."""
+    awaited: Message | None = None
+    """The ask among the invocation's input until it has been added to the conversation."""
+    ask: Message | None = None
+    """The message of the conversation that carries the ask of the running turn, or of the last one."""
+    resuming: bool = False
+    """Whether the invocation came without a text of the user, and its first model call is still to come."""
+    recalled: _Recalled | None = None
+    """What has been recalled for the ask."""
     running: object = None
     """Stands for the running invocation, compared by identity."""
     enabled: bool = True
@@ -67,6 +76,10 @@ class _AgentState:
     """Whether the invocation ended without a message that carries the ask, though one with a user's text came."""
     other_text: bool = False
     """Whether a user's text that is not the ask has been added while the ask was awaited."""
+    last: Message | None = None
+    """The conversation's last message when the last invocation ended."""
+    answered: bool = True
+    """Whether that invocation has answered the ask."""
 
 
 class _Configured(NamedTuple):
@@ -77,6 +90,18 @@ class _Configured(NamedTuple):
     session_id: str
     context_tag: str
     searched: tuple[tuple[Any, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recalled:
+    """A recall that is over, and what it was for: it is kept while the ask, and what is searched, stay the same."""
+
+    ask: Message
+    text: str
+    configured: _Configured
+    block: str | None
+    enabled: bool
+    """Whether recall was switched on."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,8 +179,6 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         self._trace_content = bool(_checked(trace_content, bool, "trace_content"))
         self._trace_file = None if trace_path is None else TraceFile(trace_path, max_bytes=trace_max_bytes)
         searches = _searches(agentcore_memory_config, self._policy)
-        if self._policy.inject.mode == "turn":
-            check_position(self._policy.inject.position)
         pipeline = RecallPipeline(
             resolve_decider(decider),
             self._policy,
@@ -221,6 +244,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         super().register_hooks(registry, **kwargs)
         # Last, so that it sees the messages as other hooks have left them.
         registry.add_callback(BeforeInvocationEvent, self._note_ask, order=HookOrder.SDK_LAST)
+        resume = self._resume_in_thread if self.config.async_mode else self._resume
+        registry.add_callback(BeforeModelCallEvent, resume, order=HookOrder.SDK_LAST)
         registry.add_callback(AfterInvocationEvent, self._end_turn)
 
     def retrieve_customer_context(self, event: MessageAddedEvent) -> None:
@@ -234,13 +259,16 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         Raises:
             RecallFailed: Anything failed, and the policy's `on_failure` is "raise"; it has been counted.
         """
-        try:
-            self._recall_for(event)
-        except RecallFailed:
-            raise
-        except Exception as error:
-            log_debug("unexpected failure of a recall")
-            self._fail(error_kind(error), error)
+        with self._counted():
+            self._recall_for_added(event)
+
+    def redact_latest_message(self, redact_message: Any, agent: Any, **kwargs: Any) -> None:
+        """Redact the message as the parent does; a block that was recalled for what it said is not shown again."""
+        state = self._state_of(agent)
+        if state is not None and state.ask is not None and is_same(state.ask, redact_message):
+            state.ask = state.recalled = None
+            state.injector.hide()
+        super().redact_latest_message(redact_message, agent, **kwargs)
 
     def close(self) -> None:
         """Flush what the parent holds, and log the counters."""
@@ -262,30 +290,63 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if state is None:
             return
         state.running = object()
-        state.ask = find_ask(event.messages)
+        state.awaited = find_ask(event.messages)
         state.enabled = not _switched_off(event.invocation_state)
         state.other_text = False
+        state.resuming = state.awaited is None
+        state.ask = _unanswered(state, event.agent.messages) if state.resuming else None
+        state.injector.hide()
 
-    def _recall_for(self, event: MessageAddedEvent) -> None:
+    def _recall_for_added(self, event: MessageAddedEvent) -> None:
         state = self._state_of(event.agent)
-        if state is None or state.ask is None:
+        if state is None or state.awaited is None:
             return
-        if not _carries(event.message, state.ask):
+        if not _carries(event.message, state.awaited):
             state.other_text = state.other_text or find_ask([event.message]) is not None
             return
-        ask, state.ask, running = state.ask, None, state.running
-        state.injector.block = None
+        text = text_in(state.awaited)
+        state.awaited, state.ask, state.recalled = None, event.message, None
+        self._recall_for(event.agent, state, event.message, text)
+
+    def _resume(self, event: BeforeModelCallEvent) -> None:
+        """Show what was recalled for the ask of an invocation without a text of the user, or recall for it now."""
+        state = self._state_of(event.agent)
+        if state is None or not state.resuming or event.cancel:
+            return
+        state.resuming = False
+        with self._counted():
+            messages = event.agent.messages
+            place = None if state.ask is None else position_of(messages, state.ask)
+            if place is not None:
+                ask = messages[place]
+                text = text_in(ask, state.injector.stored.get(ask.get("tracking_id", "")))
+                self._recall_for(event.agent, state, ask, text)
+            elif messages and has_tool_result(messages[-1]) and self._recalls(state):
+                self._fail("ask_not_found")  # the tool was called for an ask that is no longer in the conversation
+
+    async def _resume_in_thread(self, event: BeforeModelCallEvent) -> None:
+        state = self._state_of(event.agent)
+        if state is not None and state.resuming:
+            await asyncio.to_thread(self._resume, event)
+
+    def _recall_for(self, agent: Agent, state: _AgentState, ask: Message, text: str) -> None:
+        """Recall for an ask and show the block, or show the block that was recalled for it before."""
         source = self._source_now()
         if not source.namespaces:
             return
-        tag = self.config.context_tag
-        text = ask_text(ask, tag)
-        if not text:
+        running, recalled = state.running, state.recalled
+        if recalled is not None and _is_for(recalled, ask, text, source.configured, state.enabled):
+            if state.enabled:
+                state.injector.show(recalled.block, ask)
             return
+        recalled = _Recalled(ask, text, source.configured, None, state.enabled)
         if not state.enabled:
+            state.recalled = recalled
             self._report(Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(source.namespaces))), source)
             return
-        turn = turn_of(text, _before(event.agent.messages, event.message), self._policy.turn, tag)
+        place = position_of(agent.messages, ask)
+        history = agent.messages[: -1 if place is None else place]
+        turn = turn_of(text, history, self._policy.turn, state.injector.stored)
         try:
             recall = source.pipeline.recall(turn, source.namespaces, source.retriever.search_for(text))
         except RecallFailed as failed:
@@ -297,10 +358,24 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             self._count(recall, source, turn)
             return
         if self._policy.inject.mode == "turn":
-            state.injector.block = recall.block
-        elif recall.block is not None:
-            _insert(event.agent.messages, event.message, recall.block, self._policy.inject.position)
+            state.recalled = dataclasses.replace(recalled, block=recall.block)
+            state.injector.show(recall.block, ask)
+        else:
+            state.recalled = recalled
+            if recall.block is not None:
+                state.injector.store(agent, ask, recall.block)
         self._report(recall, source, turn)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count what fails unexpectedly; nothing of it raises, unless the policy says so."""
+        try:
+            yield
+        except RecallFailed:
+            raise
+        except Exception as error:
+            log_debug("unexpected failure of a recall")
+            self._fail(error_kind(error), error)
 
     def _source_now(self) -> _Source:
         """Return what the configuration names now: the parent reads it on every turn, and so must this."""
@@ -317,11 +392,25 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     def _end_turn(self, event: AfterInvocationEvent) -> None:
         state = self._state_of(event.agent)
-        if state is None or getattr(event.result, "stop_reason", None) == "interrupt":
+        if state is None:
             return
-        state.missed = state.ask is not None and state.other_text and state.enabled and bool(self._source.namespaces)
-        state.ask = state.running = None
-        state.injector.block = None
+        messages, result = event.agent.messages, event.result
+        # An error, or a human who is asked, leaves the ask without an answer whatever the conversation ends with.
+        broken_off = result is None or result.stop_reason == "interrupt"
+        made = getattr(result, "structured_output", None) is not None
+        state.last = messages[-1] if messages else None
+        state.answered = not broken_off and (made or state.last is None or is_answer(state.last))
+        state.missed = (
+            state.awaited is not None and state.other_text and state.enabled and bool(self._source.namespaces)
+        )
+        state.awaited = state.running = None
+        state.resuming = False
+        state.injector.hide()
+        if state.answered:
+            state.ask = state.recalled = None
+
+    def _recalls(self, state: _AgentState) -> bool:
+        return state.enabled and bool(self._source.namespaces)
 
     def _report_missed(self, event: AfterInvocationEvent) -> None:
         state = self._state_of(event.agent)
@@ -339,11 +428,11 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             known = self._agents.get(key)
             if known is not None and known[0]() is agent:
                 return known[1]
-            state = _AgentState(BlockInjector(self._policy.inject.position))
+            injector = BlockInjector(self._policy.inject.position, lambda: self.config.context_tag, _log_unshown)
+            state = _AgentState(injector)
             self._agents[key] = (weakref.ref(agent), state)
             weakref.finalize(agent, self._agents.pop, key, None)
-            if self._policy.inject.mode == "turn":
-                state.injector.attach(agent)
+            state.injector.attach(agent)
         return state
 
     # Reporting
@@ -438,21 +527,22 @@ def _carries(message: Mapping[str, Any], ask: Mapping[str, Any]) -> bool:
     return any(id(block) in blocks for block in ask.get("content") or ())
 
 
-def _before(messages: list[Any], message: Any) -> list[Any]:
-    for position in range(len(messages) - 1, -1, -1):
-        if messages[position] is message:
-            return messages[:position]
-    return messages[:-1]
+def _log_unshown(error: Exception) -> None:
+    log_mishap("reason=<%s> | the recall block cannot be shown | the model is called without", type(error).__name__)
 
 
-def _insert(messages: list[Any], message: Any, block: str, position: str) -> None:
-    """Put the block into the conversation, in a new message: the caller's own list is not changed."""
-    for at in range(len(messages) - 1, -1, -1):
-        if messages[at] is message:
-            content = list(message["content"])
-            parts = [{"text": block}, *content] if position == "before" else [*content, {"text": block}]
-            messages[at] = {**message, "content": parts}
-            return
+def _unanswered(state: _AgentState, messages: Sequence[Message]) -> Message | None:
+    """Return the message with the ask that an invocation without a text of the user goes on with, None without one."""
+    if state.last is not None and messages and messages[-1] is state.last:
+        # Nothing came since: what Strands and its plugins said in that invocation, as users, is no ask.
+        return None if state.answered or state.ask is None else state.ask
+    return find_unanswered(messages)
+
+
+def _is_for(recalled: _Recalled, ask: Message, text: str, configured: _Configured, enabled: bool) -> bool:
+    """Tell whether a recall serves an ask: one that was switched off serves no call with recall switched on."""
+    same_ask = is_same(recalled.ask, ask) and recalled.text == text
+    return same_ask and recalled.configured == configured and (recalled.enabled or not enabled)
 
 
 def _searches(config: AgentCoreMemoryConfig, policy: RecallPolicy) -> dict[str, NamespaceSearch]:

@@ -16,9 +16,7 @@ from strands_gated_memory.core import same_facts
 from strands_gated_memory.core.questions import Choice, NoAnswer, Score, Thresholds, checked
 from strands_gated_memory.core.router import choose, describe
 from strands_gated_memory.core.select import Candidate, SelectSettings, injection_order, select
-from strands_gated_memory.core.turn import TurnSettings, ask_text, find_ask, turn_of
-
-TAG = "user_context"
+from strands_gated_memory.core.turn import TurnSettings, find_ask, find_unanswered, text_in, turn_of
 
 
 def user(*texts):
@@ -32,6 +30,8 @@ def assistant(text):
 TOOL_USE = {"role": "assistant", "content": [{"toolUse": {"name": "t", "toolUseId": "1", "input": {}}}]}
 TOOL_RESULT = {"role": "user", "content": [{"toolResult": {"toolUseId": "1", "content": [{"text": "42"}]}}]}
 
+BLOCK = "<user_context>\nsecret\n</user_context>"
+
 # Turn
 
 
@@ -43,11 +43,14 @@ TOOL_RESULT = {"role": "user", "content": [{"toolResult": {"toolUseId": "1", "co
         pytest.param([{"role": "user", "content": [{"image": {}}, {"text": "what is this?"}]}], "what is this?",
                      id="an image first"),
         pytest.param([user("one", "two")], "one\ntwo", id="several text blocks"),
-        pytest.param([user("<user_context>\nold\n</user_context>", "ask")], "ask", id="not our own block"),
+        pytest.param([user(BLOCK, "ask")], f"{BLOCK}\nask", id="what looks like a block"),
+        pytest.param([{"role": "user", "content": [{"guardContent": {"text": {"text": "ask"}}}]}], "ask", id="guarded"),
+        pytest.param([{"role": "user", "content": [*TOOL_RESULT["content"], {"text": "ask"}]}], "ask",
+                     id="beside a tool result"),
     ],
 )  # fmt: skip
 def test_the_ask_is_the_last_user_text_of_the_input(messages, asked):
-    assert ask_text(find_ask(messages), TAG) == asked
+    assert text_in(find_ask(messages)) == asked
 
 
 @pytest.mark.parametrize(
@@ -63,17 +66,40 @@ def test_history_is_the_last_user_text_and_the_final_assistant_text_before_the_a
     history = [user("first"), assistant("reply"), user("second"), assistant("looking"), TOOL_USE, TOOL_RESULT,
                assistant("found it")]  # fmt: skip
 
-    assert turn_of("third", history, TurnSettings(), TAG).previous == ("second", "found it")
-    assert turn_of("third", history, TurnSettings(history_pairs=2), TAG).previous == (
+    assert turn_of("third", history, TurnSettings()).previous == ("second", "found it")
+    assert turn_of("third", history, TurnSettings(history_pairs=2)).previous == (
         "first", "reply", "second", "found it")  # fmt: skip
-    assert turn_of("third", history, TurnSettings(history_pairs=0), TAG).previous == ()
+    assert turn_of("third", history, TurnSettings(history_pairs=0)).previous == ()
 
 
 def test_history_texts_are_cut_and_hold_no_recall_block():
-    block = "<user_context>\nsecret\n</user_context>"
-    history = [user(block, "q" * 1000), assistant("a" * 1000)]
+    history = [{**user(BLOCK, "q" * 1000), "tracking_id": "1"}, assistant("a" * 1000)]
 
-    assert turn_of("next", history, TurnSettings(), TAG).previous == ("q" * 400, "a" * 400)
+    assert turn_of("next", history, TurnSettings(), {"1": BLOCK}).previous == ("q" * 400, "a" * 400)
+
+
+def test_a_block_within_a_text_is_left_out_of_the_history():
+    history = [{**user(f"first\n\n{BLOCK}"), "tracking_id": "1"}, assistant("reply")]
+
+    assert turn_of("next", history, TurnSettings(), {"1": BLOCK}).previous == ("first", "reply")
+
+
+@pytest.mark.parametrize(
+    ("messages", "unanswered"),
+    [
+        pytest.param([], None, id="nothing"),
+        pytest.param([user("one")], "one", id="an ask"),
+        pytest.param([user("one"), assistant("fine")], None, id="an answer"),
+        pytest.param([user("one"), assistant("fine"), user("two")], "two", id="the next ask"),
+        pytest.param([user("one"), user("two")], "two", id="two asks"),
+        pytest.param([user("one"), TOOL_USE, TOOL_RESULT], "one", id="tool calls and results are no answers"),
+        pytest.param([assistant("hello"), TOOL_USE, TOOL_RESULT], None, id="no ask"),
+    ],
+)
+def test_the_unanswered_ask_is_the_last_user_text_without_a_final_answer(messages, unanswered):
+    message = find_unanswered(messages)
+
+    assert (None if message is None else text_in(message)) == unanswered
 
 
 # Router

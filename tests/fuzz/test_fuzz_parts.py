@@ -25,7 +25,7 @@ from strands_gated_memory import ConfigurationError, RecallPolicy, Record
 from strands_gated_memory.core import block, same_facts
 from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score, checked
 from strands_gated_memory.core.render import render_record
-from strands_gated_memory.core.turn import TurnSettings, ask_text, find_ask, turn_of
+from strands_gated_memory.core.turn import TurnSettings, find_ask, find_unanswered, text_in, turn_of
 from strands_gated_memory.core.types import SearchResult
 from strands_gated_memory.errors import RetrievalError
 from strands_gated_memory.retrieval.agentcore import (
@@ -128,16 +128,18 @@ def test_folding_again_changes_nothing(source):
 
 
 @fuzz
-@given(messages | conversations, st.integers(0, 3), st.integers(1, 50), st.sampled_from(["user_context", "m"]))
-def test_any_conversation_gives_a_turn(conversation, pairs, characters, tag):
+@given(messages | conversations, st.integers(0, 3), st.integers(1, 50))
+def test_any_conversation_gives_a_turn(conversation, pairs, characters):
     """Messages of any shape: an ask is a user's text, and the history alternates within its limits."""
     settings = TurnSettings(history_pairs=pairs, history_characters=characters)
 
     ask = find_ask(conversation)
-    said = ask_text(ask, tag) if ask is not None else "x"
-    turn = turn_of(said, conversation, settings, tag)
+    said = text_in(ask) if ask is not None else "x"
+    turn = turn_of(said, conversation, settings)
+    unanswered = find_unanswered(conversation)
 
     assert ask is None or ask["role"] == "user"
+    assert unanswered is None or unanswered is ask
     assert isinstance(said, str)
     assert len(turn.previous) <= 2 * pairs
     assert len(turn.previous) % 2 == 0

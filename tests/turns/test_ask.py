@@ -5,12 +5,13 @@ from pydantic import BaseModel
 from strands import Agent, tool
 from strands.hooks import AfterInvocationEvent
 from strands.vended_plugins.steering import Guide, Proceed, SteeringHandler
-from turn_builders import FACTS, PREFERENCES, Asked, blocks_kept, blocks_per_call, last_block, yes
+from turn_builders import FACTS, PREFERENCES, Asked, blocks_kept, blocks_per_call, yes
 
-from strands_gated_memory.testing.model import ScriptedModel, ToolCall
+from strands_gated_memory.testing.model import ScriptedModel, ToolCall, blocks_shown
 
 IMAGE = {"image": {"format": "png", "source": {"bytes": b"png"}}}
 DOCUMENT = {"document": {"format": "txt", "name": "menu", "source": {"bytes": b"soup"}}}
+BLOCK = ["<user_context>", "Likes tea", "</user_context>"]
 CACHE_POINT = {"cachePoint": {"type": "default"}}
 
 
@@ -28,6 +29,14 @@ def clock(zone: str = "UTC") -> str:
 
 def text(value):
     return {"text": value}
+
+
+def guarded(value, qualifiers=None):
+    return {"guardContent": {"text": {"text": value, **({"qualifiers": qualifiers} if qualifiers else {})}}}
+
+
+def tool_result(tool_use_id="x", value="later"):
+    return {"toolResult": {"toolUseId": tool_use_id, "status": "success", "content": [text(value)]}}
 
 
 def user(*blocks):
@@ -52,6 +61,16 @@ def user(*blocks):
         ),
         pytest.param([user(text("One?")), user(text("Two?"))], "Two?", id="two user messages"),
         pytest.param([user(text("One?")), user(IMAGE)], "One?", id="text before an image message"),
+        pytest.param([guarded("Where do I park?")], "Where do I park?", id="guarded"),
+        pytest.param(
+            [guarded("Where do I park?"), text("At noon?")], "Where do I park?\nAt noon?", id="guarded, plain"
+        ),
+        pytest.param(
+            [IMAGE, guarded("Is this it?", ["query"])], "Is this it?", id="guarded, qualified, after an image"
+        ),
+        pytest.param([tool_result(), text("And for Sunday?")], "And for Sunday?", id="after a tool result"),
+        pytest.param([text("And for Sunday?"), tool_result()], "And for Sunday?", id="before a tool result"),
+        pytest.param([user(tool_result(), guarded("And now?"))], "And now?", id="guarded, after a tool result"),
     ],
 )
 def test_the_ask_is_all_text_of_the_last_user_text(bench, prompt, ask):
@@ -64,17 +83,7 @@ def test_the_ask_is_all_text_of_the_last_user_text(bench, prompt, ask):
 
     assert bench.queries() == [ask]
     assert set(asked.messages) == {ask}
-    assert last_block(agent) == ["Likes tea"]
-
-
-def test_an_old_block_in_the_users_message_is_not_searched_for(bench):
-    """A caller who hands back what a stock manager has put into the list asks with the own words alone."""
-    agent = bench.agent(bench.manager(decider=yes))
-
-    agent([text("<user_context>Likes rum</user_context>"), text("What now?")])
-    agent([text("<user_context>Likes rum</user_context>")])
-
-    assert bench.queries() == ["What now?"]
+    assert [block.splitlines() for block in blocks_shown(agent.model.calls[-1])] == [BLOCK]
 
 
 @pytest.mark.parametrize(
@@ -105,13 +114,11 @@ def test_without_a_text_of_the_user_nothing_is_recalled(bench, prompt):
 
 
 def test_a_tool_result_is_not_an_ask(bench):
-    """Neither the tool's answer nor one that the caller hands in."""
+    """Neither the tool's answer nor one that the caller hands in after the answer."""
     agent = bench.agent(bench.manager(decider=yes), ToolCall("clock", {}), *["Good."] * 3, tools=[clock])
     agent("What time is it for me?")
 
-    result = {"toolResult": {"toolUseId": "x", "status": "success", "content": [text("later")]}}
-    agent([user(result)])
-    agent([user(result, text("This is what it said."))])
+    agent([user(tool_result())])
 
     assert bench.queries() == ["What time is it for me?"]
 

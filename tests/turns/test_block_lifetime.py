@@ -7,7 +7,7 @@ import pytest
 from strands import Agent, tool
 from strands.types.exceptions import ModelThrottledException
 from strands.types.tools import ToolContext
-from turn_builders import BEFORE, blocks_kept, blocks_per_call, last_block, no, probabilities, yes
+from turn_builders import blocks_kept, blocks_per_call, last_block, no, probabilities, yes
 
 from strands_gated_memory.testing.model import ScriptedModel, ToolCall
 
@@ -51,7 +51,7 @@ def test_the_block_is_gone_when_the_next_turn_needs_none(bench):
     assert blocks_per_call(agent) == [1, 0]
 
 
-@pytest.mark.parametrize("position", ["after", BEFORE])
+@pytest.mark.parametrize("position", ["after", "before"])
 def test_every_call_of_a_tool_loop_shows_the_block_once(bench, position):
     """Three model calls, two tool results: one block each, and the tool result stays first in its message."""
     bench.remember("Likes tea")
@@ -111,8 +111,8 @@ def test_async_mode_leaves_the_event_loop_free(bench):
     assert len(ticks) >= 5
 
 
-def test_a_turn_cut_short_by_its_reader_leaves_no_block(bench):
-    """A stream that is closed after its first event takes the block with it."""
+def test_a_turn_cut_short_by_its_reader_goes_on_with_its_block(bench):
+    """A stream that is closed after its first event has not answered: `agent()` is still about that ask."""
     bench.remember("Likes tea")
     agent = bench.agent(bench.manager(decider=probabilities(gate=0.9)))
 
@@ -126,7 +126,8 @@ def test_a_turn_cut_short_by_its_reader_leaves_no_block(bench):
 
     asyncio.run(talk())
 
-    assert blocks_per_call(agent) == [1, 0]
+    assert blocks_per_call(agent) == [1, 1]
+    assert len(bench.searches()) == 1
 
 
 @pytest.mark.parametrize("mode", ["turn", "history"])
@@ -202,16 +203,20 @@ def test_a_throttled_model_is_retried_with_the_same_block(bench):
     assert len(bench.searches()) == 1
 
 
-def test_a_model_error_ends_the_turn_and_its_block(bench):
-    """The error reaches the caller unchanged; a later call without an ask shows nothing."""
+def test_a_model_error_reaches_the_caller_and_its_block_lives_until_the_answer(bench):
+    """`agent()` after the error is the same turn; after the answer there is none to show a block for."""
     bench.remember("Likes tea")
-    agent = bench.agent(bench.manager(decider=yes), ValueError("model is down"), "Hello.")
+    manager = bench.manager(decider=yes)
+    agent = bench.agent(manager, ValueError("model is down"), "Hello.", "Anything else?")
 
     with pytest.raises(ValueError, match="model is down"):
         agent("What do I drink?")
     agent(None)
+    agent(None)
 
-    assert blocks_per_call(agent) == [1, 0]
+    assert blocks_per_call(agent) == [1, 1, 0]
+    assert len(bench.searches()) == 1
+    assert manager.stats.turns == 1
 
 
 def test_a_sub_agent_never_sees_the_block(bench):

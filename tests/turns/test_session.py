@@ -7,7 +7,7 @@ import pytest
 from bedrock_agentcore.memory.integrations.strands.config import PersistenceMode
 from strands.agent.conversation_manager import SlidingWindowConversationManager, SummarizingConversationManager
 from strands.types.exceptions import ContextWindowOverflowException
-from turn_builders import BEFORE, GATED, STOCK, blocks_kept, blocks_per_call, last_block, spoken, yes
+from turn_builders import GATED, STOCK, blocks_kept, blocks_per_call, last_block, spoken, yes
 
 from strands_gated_memory.testing.model import ScriptedModel, ToolCall, blocks_shown
 
@@ -167,7 +167,7 @@ def test_guardrail_redaction_replaces_the_message_everywhere(bench, kind, batch_
     assert spoken(restored.messages) == spoken(agent.messages)
 
 
-@pytest.mark.parametrize("position", ["after", BEFORE])
+@pytest.mark.parametrize("position", ["after", "before"])
 @pytest.mark.parametrize("mode", ["turn", "history"])
 @pytest.mark.parametrize("shape", ["blocks", "messages"])
 def test_the_callers_list_comes_back_unchanged(bench, mode, shape, position):

@@ -2,9 +2,7 @@
 
 import itertools
 import threading
-from importlib.util import find_spec
 
-import pytest
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig, RetrievalConfig
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
 from botocore.config import Config
@@ -17,12 +15,6 @@ from strands_gated_memory.testing.model import ScriptedModel, blocks_shown
 FACTS = "/facts/{actorId}/"
 PREFERENCES = "/preferences/{actorId}/"
 STOCK, GATED = "stock", "gated"
-
-BEFORE = pytest.param(
-    "before",
-    marks=pytest.mark.skipif(find_spec("strands.middleware") is None, reason="needs strands-agents >= 1.62"),
-)
-"""`inject.position="before"`, where this Strands release has the middleware for it."""
 
 _numbers = itertools.count(1)
 

@@ -22,8 +22,8 @@ class InjectSettings(Settings):
     """"turn": shown on every model call of the turn and never stored. "history": stays in the
     conversation and is sent again every turn, as the stock manager does."""
     position: Literal["after", "before"] = "after"
-    """Beside the user's text. "after" keeps the block out of the cached prompt prefix; with "before" the
-    prefix changes every turn (in a model of prompt caching over 40 turns: 358 units against 49)."""
+    """Beside the text of the message that carries the ask. "after" keeps the block out of the cached prompt
+    prefix; with "before" the prefix changes every turn (`python -m harness.benchmarks.prompt_cache`)."""
     show_dates: bool = False
     """Whether a record's date of writing stands before it."""
 

@@ -1,19 +1,19 @@
-"""From a conversation's messages to the turn that the decision model is asked about.
+"""From a conversation's messages to the turn that the decision model is asked about: which text is the user's ask.
 
-Messages are plain mappings with `role` and `content` blocks. Nothing is changed, only read.
+Messages are plain mappings with `role` and `content` blocks. Nothing is changed, only read. A recall block that
+stands in the conversation (`inject.mode="history"`) is known by its message, never by its tag: what a user types
+is an ask, whatever it looks like.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
 
 from pydantic import Field
 
+from .messages import Message, blocks_of, text_of
 from .settings import Count, Settings
 from .types import Turn
-
-Message: TypeAlias = Mapping[str, Any]
 
 
 class TurnSettings(Settings):
@@ -26,35 +26,57 @@ class TurnSettings(Settings):
 
 
 def find_ask(messages: Sequence[Message] | None) -> Message | None:
-    """Return the message that carries the user's ask: the last user text among an invocation's input.
+    """Return the message that carries the user's ask: the last one with a text of the user.
 
     Args:
-        messages: The input messages of one invocation. Tool results are not asks.
+        messages: The input messages of one invocation. A text beside a tool result is the user's; the tool
+            result is not.
     """
-    for message in reversed(messages or ()):
+    return next((message for message in reversed(messages or ()) if _is_user_text(message)), None)
+
+
+def find_unanswered(messages: Sequence[Message]) -> Message | None:
+    """Return the last message with a text of the user if no final answer follows it, else None.
+
+    Args:
+        messages: A conversation, oldest first. Tool calls and their results are no answers.
+    """
+    for message in reversed(messages):
+        if is_answer(message):
+            return None
         if _is_user_text(message):
             return message
     return None
 
 
-def ask_text(message: Message, context_tag: str) -> str:
-    """Return all text of a message, blocks joined by newlines, our own recall block left out.
+def is_answer(message: Message) -> bool:
+    """Tell whether a message is a final answer: the assistant's, without a tool call."""
+    return message.get("role") == "assistant" and not any("toolUse" in block for block in blocks_of(message))
+
+
+def text_in(message: Message, block: str | None = None) -> str:
+    """Return all text of a message, guarded text included, blocks joined by newlines and stripped.
 
     Args:
-        message: A user message; an image or document may come before its text.
-        context_tag: The tag of the recall block.
+        message: A message; an image or document may come before its text.
+        block: The recall block that this package has put into the message, which is left out.
     """
-    return "\n".join(_texts(message, context_tag)).strip()
+    texts = [text for text in map(text_of, blocks_of(message)) if text is not None]
+    if block is not None:
+        texts = [text.replace(block, "", 1) for text in texts if text.strip() != block]
+    return "\n".join(texts).strip()
 
 
-def turn_of(text: str, history: Sequence[Message], settings: TurnSettings, context_tag: str) -> Turn:
+def turn_of(
+    text: str, history: Sequence[Message], settings: TurnSettings, recalled: Mapping[str, str] | None = None
+) -> Turn:
     """Return the turn: the ask and the exchanges before it.
 
     Args:
         text: The user's ask.
         history: The messages before the ask, oldest first.
         settings: How much of the history to take.
-        context_tag: The tag of the recall block, which is never part of the history.
+        recalled: The recall blocks in the history by the `tracking_id` of their message, which are left out.
 
     Returns:
         A turn whose `previous` alternates user and assistant and ends with the assistant's. Messages
@@ -65,8 +87,9 @@ def turn_of(text: str, history: Sequence[Message], settings: TurnSettings, conte
     for message in reversed(history):
         if len(previous) >= 2 * settings.history_pairs:
             break
-        said = "\n".join(_texts(message, context_tag)).strip()
-        if not said or _has_tool_result(message):
+        tracking_id = message.get("tracking_id")
+        said = text_in(message, recalled.get(tracking_id) if recalled and isinstance(tracking_id, str) else None)
+        if not said:
             continue
         if message.get("role") == "assistant":
             assistant = assistant or said
@@ -77,30 +100,4 @@ def turn_of(text: str, history: Sequence[Message], settings: TurnSettings, conte
 
 
 def _is_user_text(message: Message) -> bool:
-    return (
-        message.get("role") == "user"
-        and not _has_tool_result(message)
-        and any(text.strip() for text in _all_texts(message))
-    )
-
-
-def _texts(message: Message, context_tag: str) -> list[str]:
-    opening, closing = f"<{context_tag}>", f"</{context_tag}>"
-    return [
-        text
-        for text in _all_texts(message)
-        if not (text.strip().startswith(opening) and text.strip().endswith(closing))
-    ]
-
-
-def _all_texts(message: Message) -> list[str]:
-    return [block["text"] for block in _blocks(message) if isinstance(block.get("text"), str)]
-
-
-def _has_tool_result(message: Message) -> bool:
-    return any("toolResult" in block for block in _blocks(message))
-
-
-def _blocks(message: Message) -> list[Mapping[str, Any]]:
-    content = message.get("content")
-    return [block for block in content if isinstance(block, Mapping)] if isinstance(content, list | tuple) else []
+    return message.get("role") == "user" and bool(text_in(message))

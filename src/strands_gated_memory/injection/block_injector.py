@@ -1,19 +1,22 @@
 """The recall block on every model call of a turn, in a copy: never in the conversation itself.
 
-One injector per agent. It holds the block of the running turn; Strands folds it into the newest user
-message of each call, tool loops and retries included. With position "after" this is Strands' public
-`ContextInjector`; with "before" it is the same middleware stage with another fold.
+One injector per agent, on Strands' public middleware. It puts the block of the running turn into the message that
+carries the ask, tool loops and retries included, and never into one that holds a tool result alone; and it makes
+harmless what imitates the block in the texts that users wrote.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
-from strands.vended_plugins.context_injector import ContextInjector
+from strands import Agent
+from strands.middleware import InvokeModelContext, InvokeModelStage
+from strands.models import Model
 
-from ..core.turn import find_ask
-from ..errors import ConfigurationError
+from ..core.imitation import harmless
+from ..core.messages import Message, position_of, text_of, with_text
+from ..core.placement import Position, origins, place
 
 
 class BlockInjector:
@@ -21,50 +24,125 @@ class BlockInjector:
 
     Args:
         position: "after" or "before" the user's text.
+        context_tag: Returns the tag of the block now.
+        on_error: Called when a block cannot be shown; the model call goes on without.
     """
 
-    def __init__(self, position: Literal["after", "before"]) -> None:
-        self.block: str | None = None
+    def __init__(
+        self, position: Position, context_tag: Callable[[], str], on_error: Callable[[Exception], None]
+    ) -> None:
+        self.stored: dict[str, str] = {}
+        """The recall blocks in the conversation itself, by the `tracking_id` of their message."""
         self._position = position
+        self._context_tag = context_tag
+        self._on_error = on_error
+        self._shown: tuple[str, Message] | None = None
 
-    def attach(self, agent: Any) -> None:
-        """Register with an agent; once per agent, it cannot be undone.
+    def attach(self, agent: Agent) -> None:
+        """Register with an agent; once per agent, it cannot be undone."""
+        agent.add_middleware(InvokeModelStage.Input, self._inject)
 
-        Raises:
-            ConfigurationError: "before" on a Strands release without public middleware (before 1.62).
+    def show(self, block: str | None, ask: Message) -> None:
+        """Show a block, or none, from the next model call on.
+
+        Args:
+            block: The recall block.
+            ask: The message of the conversation that carries the ask.
         """
-        if self._position == "after":
-            plugin = ContextInjector(
-                lambda _context: self.block, name="strands-gated-memory:recall", trigger="everyTurn"
-            )
-            plugin.init_agent(agent)
-        else:
-            agent.add_middleware(_input_stage(), self._before)
+        self._shown = None if block is None else (block, ask)
 
-    def _before(self, context: Any) -> Any:
-        ask = find_ask(context.messages)
-        if self.block is None or ask is None:
+    def hide(self) -> None:
+        """Show no block from the next model call on."""
+        self._shown = None
+
+    def store(self, agent: Agent, ask: Message, block: str) -> None:
+        """Put a block into the conversation, in a new message: the caller's own list is not changed.
+
+        Args:
+            agent: Its messages are changed.
+            ask: The message that carries the ask; without it nothing is stored.
+            block: The recall block.
+        """
+        messages: list[Any] = agent.messages
+        index = position_of(messages, ask)
+        one_text = _takes_one_text(agent.model)
+        placed = None if index is None else place(messages[index], block, self._position, one_text=one_text)
+        if index is None or placed is None:
+            return
+        messages[index] = placed.message
+        present = {message.get("tracking_id") for message in messages}
+        self.stored = {tracking_id: kept for tracking_id, kept in self.stored.items() if tracking_id in present}
+        if (tracking_id := placed.message.get("tracking_id")) is not None:
+            self.stored[tracking_id] = block
+
+    def _inject(self, context: InvokeModelContext) -> InvokeModelContext:
+        try:
+            return self._injected(context)
+        except Exception as error:
+            self._on_error(error)
             return context
-        folded = {**ask, "content": [{"text": f"{self.block}\n\n"}, *ask["content"]]}
-        return replace(context, messages=[folded if message is ask else message for message in context.messages])
+
+    def _injected(self, context: InvokeModelContext) -> InvokeModelContext:
+        conversation = context.agent.messages
+        places = origins(context.messages, conversation)
+        messages: list[Any] = [
+            self._screened(message, None if origin is None else conversation[origin])
+            for message, origin in zip(context.messages, places, strict=True)
+        ]
+        dynamic = context.dynamic_trailing_blocks
+        if self._shown is not None:
+            block, ask = self._shown
+            origin = position_of(conversation, ask)
+            index = next((i for i in range(len(places) - 1, -1, -1) if places[i] == origin), None)
+            if origin is not None and index is not None:
+                one_text = _takes_one_text(context.model)
+                placed = place(messages[index], block, self._position, gap="\n\n", one_text=one_text)
+                if placed is not None:
+                    if index == len(messages) - 1:
+                        dynamic = _dynamic(dynamic, len(messages[index]["content"]), placed.message, placed.block_index)
+                    messages[index] = placed.message
+        return context.replace(messages=messages, dynamic_trailing_blocks=dynamic)
+
+    def _screened(self, message: Any, original: Message | None) -> Any:
+        """Return a message whose user-given texts do not imitate the block, itself if none does."""
+        if message.get("role") != "user":
+            return message
+        own = None if original is None else self.stored.get(original.get("tracking_id", ""))
+        tag = self._context_tag()
+        content, changed = [], False
+        for part in message["content"]:
+            text = text_of(part)
+            screened = None if text is None else _screened_but(text, own, tag)
+            changed = changed or screened != text
+            content.append(part if screened == text or screened is None else with_text(part, screened))
+        return {**message, "content": content} if changed else message
 
 
-def check_position(position: Literal["after", "before"]) -> None:
-    """Fail early when this Strands release cannot place the block there.
+_ONE_TEXT = ("SageMakerAIModel", "WriterModel")
+"""Strands' providers that take one text of a message: the first drops the others, the second refuses them for most
+models. By name, as their modules need SDKs that need not be installed."""
 
-    Raises:
-        ConfigurationError: "before" on a Strands release without public middleware.
+
+def _takes_one_text(model: Model) -> bool:
+    return any(kind.__name__ in _ONE_TEXT for kind in type(model).__mro__)
+
+
+def _screened_but(text: str, own: str | None, tag: str) -> str:
+    """Return a text made harmless all around the block that this package has put there."""
+    before, block, after = text.partition(own) if own else (text, "", "")
+    return f"{harmless(before, tag)}{block}{harmless(after, tag)}"
+
+
+def _dynamic(dynamic: int, length: int, message: Message, index: int) -> int:
+    """Return how many trailing blocks of the last message change from call to call, the recall block's included.
+
+    Args:
+        dynamic: How many do without it.
+        length: How many blocks the message had without it.
+        message: The message with it.
+        index: The block that holds it.
     """
-    if position == "before":
-        _input_stage()
-
-
-def _input_stage() -> Any:
-    try:
-        from strands.middleware import InvokeModelStage
-    except ImportError as error:
-        raise ConfigurationError(
-            'inject.position="before" with inject.mode="turn" needs strands-agents >= 1.62; '
-            'write inject.position="after" (the default), which also keeps the prompt cache'
-        ) from error
-    return InvokeModelStage.Input
+    blocks = len(message["content"])
+    if blocks > length:
+        return dynamic + (index == blocks - 1)
+    return max(dynamic, blocks - index) if blocks - 1 - index <= dynamic else dynamic

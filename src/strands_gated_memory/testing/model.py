@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from strands.models import Model
+
+from ..core.messages import text_of
 
 _T = TypeVar("_T", bound=BaseModel)
 
@@ -87,14 +90,18 @@ class ScriptedModel(Model):
 
 
 def blocks_shown(messages: Iterable[Any], context_tag: str = "user_context") -> list[str]:
-    """Return every recall block in a call's messages, oldest first, tags included."""
-    opening = f"<{context_tag}>"
-    return [
-        block["text"].strip()
-        for message in messages
-        for block in message["content"]
-        if isinstance(block.get("text"), str) and block["text"].strip().startswith(opening)
-    ]
+    """Return every recall block in a call's messages, oldest first, tags included.
+
+    A block is a content block of its own, or stands in the user's text, where a message holds a tool result too.
+    """
+    tag = re.escape(context_tag)
+    within = re.compile(rf"^<{tag}>\n.*?\n</{tag}>$", re.DOTALL | re.MULTILINE)
+    shown: list[str] = []
+    for text in (text_of(block) for message in messages for block in message["content"]):
+        if text is None:
+            continue
+        shown += within.findall(text) or ([text.strip()] if text.strip().startswith(f"<{context_tag}>") else [])
+    return shown
 
 
 def _json(value: Any) -> str:
