@@ -110,7 +110,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         stats: Counters to add to; default new ones. One object may serve many managers.
         decider_check: "warn" (default) asks a decider that talks to something one probe question, in a thread of
             its own and once in a process, and logs a failure; "raise" asks at construction and raises; "off" does
-            not ask.
+            not ask. Of a list each member is asked for itself.
         on_recall: Called with every `Recall`, after it has been counted; what it raises is logged.
         trace_path: A file to append one JSON line per turn to: decisions, probabilities, record ids, reasons and
             latencies, see `reporting.trace_file`. Several processes may share it.

@@ -72,6 +72,15 @@ class FallbackDecider:
         return max((float(one) for one in asked if isinstance(one, int | float)), default=None)
 
     @property
+    def list_members(self) -> tuple[tuple[str, Decider], ...]:
+        """Name and decider of each member, with the members of a list within the list in its place."""
+        return tuple(
+            one
+            for name, member in self.members
+            for one in attribute_of(member, "list_members", ()) or ((name, member),)
+        )
+
+    @property
     def answers_custom(self) -> bool:
         """Whether any member answers questions of a caller's own."""
         return any(attribute_of(member, "answers_custom", True) for _, member in self.members)
