@@ -13,7 +13,7 @@ from loopback import serving, system_one
 from strands_gated_memory import ConfigurationError, GatedMemorySessionManager, RecallPipeline, Turn, resolve_decider
 from strands_gated_memory.cli import main
 from strands_gated_memory.core.questions import Noul
-from strands_gated_memory.deciders.check import check, lines, probe
+from strands_gated_memory.deciders.check import check, decisions, lines, probe
 from strands_gated_memory.testing import HashingEncoder, local_agentcore
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -115,6 +115,14 @@ def test_cli_ask_with_half_an_exchange_before(capsys, count):
 
     assert f"--previous was given {count} time" in (said := capsys.readouterr().err)
     assert "user then assistant" in said
+
+
+def test_check_and_ask_say_what_came_instead_of_an_answer():
+    decider = resolve_decider(lambda state, questions: dict.fromkeys(questions, 0.9))
+
+    assert "float alone came" in check(decider).failure
+    assert "float alone came" in probe(decider, 60)
+    assert any("float alone came" in line for line in decisions(decider, "hi", ["/facts/"]))
 
 
 def test_cli_ask_of_a_broken_model(capsys):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..errors import (
+    BadReturn,
     ConfigurationError,
     DeciderOverloaded,
     DeciderSkipped,
@@ -137,6 +138,7 @@ class Asker:
             error=error_kind(error) if error is not None else None,
             no_answers={} if error is not None else q.unanswered(answers),
             cause=None if error is None else cause_of(error, (turn.text, *turn.previous, *_subjects(questions))),
+            explanations=_explanations(reply, answers, error),
         )
         return Asked(answers, call, self.thresholds(reply.thresholds))
 
@@ -179,6 +181,12 @@ class Asker:
                 return None
             admitted.append((one, ticket))
         return admitted
+
+
+def _explanations(reply: q.Reply, answers: Mapping[str, q.Answer], error: BaseException | None) -> Mapping[str, str]:
+    if error is not None:
+        return {error_kind(error): str(error)} if isinstance(error, BadReturn) else {}
+    return {**reply.explanations, **q.explanations_of(answers)}
 
 
 def _set_thresholds(policy: RecallPolicy) -> set[str]:

@@ -176,6 +176,9 @@ class DeciderCall:
     """Why thresholds in use may not suit the model that answered; empty when they do, or the policy set them."""
     started_s: float = 0.0
     """When it began, in seconds since the recall began."""
+    explanations: Mapping[str, str] = field(default_factory=dict)
+    """What came instead of answers and what to write, quoting nothing: per kind of `error`, reason of `no_answers` or
+    entry of `passed_over`, where that is known."""
 
     @property
     def skipped(self) -> bool:
@@ -188,7 +191,12 @@ class DeciderCall:
         if self.error is not None:
             return (Failure(self.stage, self.error, self.cause),)
         return tuple(
-            Failure(self.stage, reason, f"{count} of {self.questions} questions got no usable answer")
+            Failure(
+                self.stage,
+                reason,
+                f"{count} of {self.questions} questions got no usable answer"
+                + (f": {self.explanations[reason]}" if reason in self.explanations else ""),
+            )
             for reason, count in self.no_answers.items()
             if reason != "abstained"
         )

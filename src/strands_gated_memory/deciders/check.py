@@ -28,7 +28,7 @@ from ..core.questions import (
 )
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
 from ..core.workers import DECISIONS
-from ..errors import ConfigurationError, error_kind
+from ..errors import BadAnswer, ConfigurationError, error_kind
 from .waiting import result_of
 
 logger = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def _timed(decider: Decider, started: float, *, warmed: bool) -> Report:
         return _unavailable(decider, error, started)
     answer = reply["gate"]
     if isinstance(answer, NoAnswer):
-        return _unavailable(decider, RuntimeError(f"the probe question was not answered: {answer.reason}"), started)
+        return _unavailable(decider, BadAnswer(_unanswered(answer)), started)
     latency = {size: _latency_ms(decider, size) for size in SIZES}
     no = _ask_quietly(decider, _NEEDS_NOT)
     threshold = reply.thresholds.get("gate")
@@ -143,8 +143,13 @@ def probe(decider: Decider, seconds: float) -> str | None:
     except Exception as error:
         return f"{error_kind(error)}: {error}"
     if isinstance(answer, NoAnswer) and answer.reason != "abstained":
-        return f"the probe question was not answered: {answer.reason}"
+        return _unanswered(answer)
     return None
+
+
+def _unanswered(answer: NoAnswer) -> str:
+    why = f" ({answer.why})" if answer.why else ""
+    return f"the probe question was not answered: {answer.reason}{why}"
 
 
 def _members(decider: Decider) -> tuple[tuple[str, Decider], ...]:
@@ -332,11 +337,12 @@ def _in_background(decider: Decider, asks: bool, room: threading.BoundedSemaphor
 
 def _load_and_ask(decider: Decider, asks: bool) -> None:
     if members := _members(decider):
-        return _load_and_ask_members(decider, members, asks)
+        _load_and_ask_members(decider, members, asks)
+        return
     failure = _warmed(decider)
     if failure is not None and not asks:  # the first decision will fail the same way, and be counted
         logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", failure)
-        return None
+        return
     failure = failure or (probe(decider, _PATIENCE_S) if asks else None)
     if failure is not None:
         _warn("the decision model does not answer | turns will recall without it", name_of(decider), failure)
@@ -440,6 +446,7 @@ def decisions(
         found.append(f"{call.stage}: {took}" + (f", model {call.model}" if call.model else ""))
         found += [f"  ! failed open: {call.cause}"] if call.error else []
         found += [f"  ! not answered: {dict(call.no_answers)}"] if call.no_answers else []
+        found += [f"  ! {why}" for why in call.explanations.values()]
         found += [f"  ! {why}" for why in call.untuned]
     return found
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from ..core import budget
 from ..core.breaker import CircuitBreaker, breaker_of, settings_in_force
-from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, attribute_of, is_usable
+from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, attribute_of, explanations_of, is_usable
 from ..core.workers import PoolFull, WorkerPool
 from ..errors import (
-    BadAnswer,
+    BadReturn,
     ConfigurationError,
     DeciderError,
     DeciderOverloaded,
@@ -116,6 +116,7 @@ class FallbackDecider:
         """
         until = budget.until(max(self._call_s, self.deadline_s or 0.0) + _MARGIN_S) - _MARGIN_S
         passed_over: list[str] = []
+        explanations: dict[str, str] = {}
         last: Exception = DeciderUnavailable("nobody was asked")
         abstained: Reply | None = None
         for at, (name, member) in enumerate(self.members):
@@ -125,19 +126,24 @@ class FallbackDecider:
             except Exception as error:
                 last = error
                 passed_over.append(f"{name}: {error_kind(error)}")
+                if isinstance(error, BadReturn):
+                    explanations[passed_over[-1]] = str(error)
                 continue
             reply.answered_by, reply.passed_over = reply.answered_by or name, tuple(passed_over)
+            reply.explanations = {**explanations, **reply.explanations}
             reasons = {answer.reason for answer in reply.values() if isinstance(answer, NoAnswer)}
             if any(not isinstance(answer, NoAnswer) for answer in reply.values()):
                 return reply
             if reasons <= {"abstained"}:
                 abstained = abstained or reply
-            last = BadAnswer(f"{name} gave no usable answer ({', '.join(sorted(reasons))})")
+            last = BadReturn(f"{name} gave no usable answer ({', '.join(sorted(reasons))})")
             passed_over.append(f"{name}: {'abstained' if reasons <= {'abstained'} else 'no usable answer'}")
+            explanations.update((passed_over[-1], why) for why in explanations_of(reply).values())
         if abstained is not None:
             return abstained
         kind = type(last) if isinstance(last, DeciderError) else DeciderUnavailable
-        raise kind(f"no decider of the list answered ({'; '.join(passed_over)})")
+        whys = "".join(f"; {who}: {why}" for who, why in explanations.items())
+        raise kind(f"no decider of the list answered ({'; '.join(passed_over)}){whys}")
 
 
 def _ask(

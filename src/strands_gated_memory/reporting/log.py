@@ -77,7 +77,7 @@ def log_failures(recall: Recall) -> None:
         for failure in call.failures:
             _log(*failure)
         for who in call.passed_over:
-            _log("fallback", who, "the next decider of the list was asked")
+            _log("fallback", who, call.explanations.get(who, "the next decider of the list was asked"))
         for why in call.untuned:
             _log_once(why)
     for lookup in trace.lookups:

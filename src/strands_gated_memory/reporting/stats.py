@@ -71,6 +71,7 @@ class RecallStats:
         self._passed_over: Counter[str] = _Named()
         self._models: Counter[str] = _Named()
         self._untuned: Counter[str] = _Named()
+        self._unusable: Counter[str] = _Named()
         self._decider_s = 0.0
         self._retrieval_s = 0.0
         self._recall_s = 0.0
@@ -206,6 +207,8 @@ class RecallStats:
             self._passed_over[who] += 1
         for why in call.untuned:
             self._untuned[why] += 1
+        for why in dict.fromkeys(call.explanations.values()):
+            self._unusable[why] += 1
         if call.answered_by is not None:
             self._answered_by[call.answered_by] += 1
         if call.model is not None:
@@ -266,6 +269,7 @@ class RecallStats:
             "decider_answered_by": dict(sorted(self._answered_by.items())),
             "decider_passed_over": dict(sorted(self._passed_over.items())),
             "decider_untuned": dict(sorted(self._untuned.items())),
+            "decider_unusable": dict(sorted(self._unusable.items())),
             "retrieval_ms": round(1000 * self._retrieval_s, 3),
             "retrieval_errors": sum(self._retrieval_errors.values()),
             "retrieval_errors_by_kind": dict(sorted(self._retrieval_errors.items())),
@@ -297,7 +301,14 @@ def _alarms(counts: dict[str, Any]) -> list[str]:
 
 
 def _doubts(counts: dict[str, Any]) -> list[str]:
-    """Say where the thresholds in use were not measured for the model that answered."""
+    """Say what came instead of answers, and where thresholds were not measured for the model that answered."""
+    return [
+        *(f"!  {why}  ({times} requests)" for why, times in counts["decider_unusable"].items()),
+        *_untuned(counts),
+    ]
+
+
+def _untuned(counts: dict[str, Any]) -> list[str]:
     return [
         f"!  {why}  ({times} requests); set RecallPolicy thresholds of your own"
         for why, times in counts["decider_untuned"].items()
