@@ -107,7 +107,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             name such as "jev", the URL of a server, a function, a list to fall back along.
         policy: Thresholds, limits, deadlines, injection; default `RecallPolicy()`.
         converter: The parent's message converter.
-        stats: Counters to add to; default new ones. One object may serve many managers.
+        stats: Counters to add to; default new ones. One object may serve many managers, which then log it once
+            every `policy.stats_every` turns, not each of them when it closes.
         decider_check: "warn" (default) asks a decider that talks to something one probe question, in a thread of
             its own and once in a process, and logs a failure; "raise" asks at construction and raises; "off" does
             not ask. Of a list each member is asked for itself.
@@ -146,6 +147,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         _warn_about_unknown(kwargs)
         self._policy = _checked(policy, RecallPolicy, "policy") or RecallPolicy()
         self._stats = _checked(stats, RecallStats, "stats") or RecallStats()
+        self._stats.count_manager()
         if on_recall is not None and not callable(on_recall):
             raise ConfigurationError(f"on_recall must be a function of one Recall, got {on_recall!r}")
         if inspect.iscoroutinefunction(on_recall) or inspect.iscoroutinefunction(type(on_recall).__call__):
@@ -243,7 +245,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             self._fail(error_kind(error), error)
 
     def close(self) -> None:
-        """Flush what the parent holds, and log the counters."""
+        """Flush what the parent holds, and log the counters; those shared with other managers now and then only."""
         try:
             super().close()
         finally:
@@ -371,6 +373,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         telemetry.record(recall, turn if self._trace_content else None)
         self._write_trace(recall, source, turn)
         if counted.first_degradation or counted.turns % self._policy.stats_every == 0:
+            self._stats.note_logged()
             log_stats(self._stats, self._policy.stats_log)
         if self._on_recall is not None:
             try:
@@ -403,7 +406,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
     def _log_stats(self) -> None:
         if self._unlogged:
             self._unlogged = False
-            log_stats(self._stats, self._policy.stats_log)
+            if self._stats.is_worth_logging(self._policy.stats_every):
+                log_stats(self._stats, self._policy.stats_log)
 
 
 def _configured(config: AgentCoreMemoryConfig) -> _Configured:

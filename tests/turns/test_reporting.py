@@ -209,6 +209,45 @@ def test_a_manager_without_a_turn_logs_nothing_of_shared_counters(bench, caplog)
     assert len(stats_logged(caplog)) == 1
 
 
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "all at once"])
+@pytest.mark.parametrize("decider", [no, yes, broken], ids=["closed", "open", "failing"])
+def test_a_server_logs_shared_counters_once_per_period_not_once_per_manager(bench, caplog, decider, together):
+    """Ten managers, one request each; and ten more after the period of 15 turns has begun anew."""
+    caplog.set_level(logging.INFO, logger=LOGGER)
+    stats = RecallStats()
+
+    def serve(count):
+        managers = []
+        for number in range(count):
+            manager = bench.manager(
+                decider=decider, stats=stats, session_id=f"s{stats.turns}-{number}", policy={"stats_every": 15}
+            )
+            bench.agent(manager)("Thanks!")
+            managers.append(manager)
+            if not together:
+                managers.pop().close()
+        for manager in managers:
+            manager.close()
+
+    serve(10)
+    assert len(stats_logged(caplog)) == 1
+    serve(10)
+    assert len(stats_logged(caplog)) == 2
+    assert stats.turns == 20
+
+
+def test_counters_given_to_one_manager_alone_are_logged_when_it_closes(bench, caplog):
+    """Given by name or not: after the block of the first failure too."""
+    caplog.set_level(logging.INFO, logger=LOGGER)
+    manager = bench.manager(decider=broken, stats=RecallStats())
+    agent = bench.agent(manager)
+    for _ in range(3):
+        agent("Thanks!")
+    manager.close()
+
+    assert [message.getMessage().count("turns") > 0 for message in stats_logged(caplog)] == [True, True]
+
+
 @pytest.mark.parametrize("way", ["close", "with"])
 def test_a_flush_that_fails_raises_as_the_parents_does_and_the_counters_are_logged(bench, caplog, way):
     """Losing messages is the parent's to report; what is known of the recalls is not lost with them."""

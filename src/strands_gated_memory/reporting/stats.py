@@ -78,6 +78,8 @@ class RecallStats:
         self._recent: deque[bool] = deque(maxlen=_RECENT)
         self._alarmed = False
         self._degraded = False
+        self._managers = 0
+        self._logged_turns = 0
         self._breakers: dict[str, str] = {}
 
     def add(self, recall: Recall) -> Counted:
@@ -125,6 +127,33 @@ class RecallStats:
                 alarm=self._note_turn(trace, failed),
                 error_rate=self._error_rate(),
             )
+
+    def count_manager(self) -> None:
+        """Note one more manager that adds to these counters."""
+        with self._lock:
+            self._managers += 1
+
+    def note_logged(self) -> None:
+        """Note that the counters have been logged as they are now."""
+        with self._lock:
+            self._logged_turns = self._counts["turns"]
+
+    def is_worth_logging(self, every: int) -> bool:
+        """Tell whether a manager that closes should log the counters, and note that it does.
+
+        Those of one manager are, if anything is new. Those that several share are once, and then every so many
+        turns: a server that makes a manager per request would log them with each request.
+
+        Args:
+            every: As `RecallPolicy.stats_every`.
+        """
+        with self._lock:
+            turns = self._counts["turns"]
+            new = turns - self._logged_turns
+            due = new > 0 and (self._managers <= 1 or self._logged_turns == 0 or new >= every)
+            if due:
+                self._logged_turns = turns
+            return due
 
     def count_trace_error(self) -> bool:
         """Count a line that could not be written to the trace file; return whether it is the first."""
