@@ -35,6 +35,7 @@ from .core.turn import ask_text, find_ask, turn_of
 from .core.types import GateDecision, Recall, Turn, TurnTrace
 from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
+from .deciders.warming import load_now
 from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector, check_position
 from .reporting import telemetry
@@ -153,6 +154,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if inspect.iscoroutinefunction(on_recall) or inspect.iscoroutinefunction(type(on_recall).__call__):
             raise ConfigurationError(f"on_recall is async, and is called from a thread; make it plain: {on_recall!r}")
         self._on_recall = on_recall
+        self._decider_spec = decider
         self._trace_content = bool(_checked(trace_content, bool, "trace_content"))
         self._trace_file = None if trace_path is None else TraceFile(trace_path, max_bytes=trace_max_bytes)
         searches = _searches(agentcore_memory_config, self._policy)
@@ -208,6 +210,15 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
     def decider(self) -> Decider | None:
         """The decision model in use, None if there is none."""
         return self._source.pipeline.decider
+
+    def warm(self) -> None:
+        """Load the decision model now, in this thread, so that the first turn does not wait for it.
+
+        Raises:
+            DeciderUnavailable: (a GatedMemoryError) it cannot be loaded, or no member of a list can.
+        """
+        if self.decider is not None:
+            load_now(self.decider, self._decider_spec)
 
     # Strands' hooks, in the order in which a turn meets them
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from strands_gated_memory.deciders import auto, check
+from strands_gated_memory.deciders import auto, catalog, check
 from strands_gated_memory.deciders.transports import http
 from strands_gated_memory.reporting.log import reset_failure_log
 
@@ -21,3 +21,4 @@ def _clean(monkeypatch):
     http._KNOWN.clear()
     check._starts._asked.clear()
     auto._told.clear()
+    catalog._ENGINES.clear()

@@ -37,7 +37,7 @@ def test_the_counters_of_a_turn(bench):
     block = "<user_context>\nLikes tea\nWindow seat\n</user_context>"
     counts = manager.stats.as_dict()
     assert counts["turns"] == 2
-    assert counts["gate"] == {"open": 1, "closed": 1, "failed": 0, "abstained": 0, "ungated": 0, "disabled": 0}
+    assert {outcome: count for outcome, count in counts["gate"].items() if count} == {"open": 1, "closed": 1}
     assert (counts["retrievals"], counts["stock_retrievals"]) == (1, 2)
     assert (counts["lookups"], counts["stock_lookups"]) == (2, 4)
     assert (counts["records_returned"], counts["records_injected"]) == (3, 2)

@@ -29,7 +29,7 @@ from .remembered import SHORT
 from .render import render_record
 from .render.characters import inert
 from .searching import Found, Search, Searcher
-from .types import DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Turn, TurnTrace
+from .types import UNDECIDED, DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Turn, TurnTrace
 from .wordings import RECORD_INSTRUCTIONS
 
 _VALIDATOR_RESERVE = 0.1
@@ -314,7 +314,7 @@ class RecallPipeline:
         """Tell whether a record is to be dropped because it tries to instruct the assistant."""
         if len(record.text) > SHORT and clock.left() <= 0.0:
             return False  # without an answer in time a record is kept
-        if answer is None or (isinstance(answer, q.NoAnswer) and answer.reason == "abstained"):
+        if answer is None or (isinstance(answer, q.NoAnswer) and answer.reason in UNDECIDED):
             text = record.text[:_LONGEST_TEXT]
             return instructs(rendered) or (text != rendered and instructs(text))
         probability = q.probability_of(answer)

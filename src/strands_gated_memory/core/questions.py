@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from ..errors import BadReturn, ConfigurationError
-from .types import Turn
+from .types import UNDECIDED, Turn
 
 About = Literal["gate", "namespace", "record", "custom"]
 """What a question decides.
@@ -89,10 +89,11 @@ class Score:
     probabilities: Mapping[str, float]
 
 
-NoAnswerReason = Literal["abstained", "refused", "missing", "invalid", "timeout", "too_long"]
+NoAnswerReason = Literal["abstained", "warming", "refused", "missing", "invalid", "timeout", "too_long"]
 """Why a question has no usable answer.
 
 - `"abstained"`: the model says that it cannot read this; not a failure.
+- `"warming"`: the model is still being loaded; not a failure.
 - `"refused"`: the model declined.
 - `"missing"`: the reply lacks the question's id.
 - `"invalid"`: wrong type, not a finite number, outside 0..1, or unknown options.
@@ -158,7 +159,8 @@ class Decider(Protocol):
 
     A decider may also carry `deadline_s` (seconds a whole recall may take with it), `thresholds`
     (`Thresholds` measured for it, used where the policy sets none), `warm()` (load now, in the
-    caller's thread), `model_id` (names the model that answers) and `answers_custom` (False: it would abstain
+    caller's thread), `is_loaded` (False: turns wait for `warm()` before they ask; without it they do so until `warm()`
+    has returned once), `model_id` (names the model that answers) and `answers_custom` (False: it would abstain
     from questions about anything but the gate, namespaces and records, so it is not asked them).
     """
 
@@ -458,9 +460,9 @@ def name_of(decider: object) -> str:
 
 
 def is_usable(answers: Mapping[str, Answer]) -> bool:
-    """Tell whether a decider works: at least one question has an answer, or an abstention, or there is none."""
+    """Tell whether a decider works: it gave an answer or an abstention, or is being loaded, or nothing was asked."""
     return not answers or any(
-        not isinstance(answer, NoAnswer) or answer.reason == "abstained" for answer in answers.values()
+        not isinstance(answer, NoAnswer) or answer.reason in UNDECIDED for answer in answers.values()
     )
 
 

@@ -37,12 +37,16 @@ class Failure(NamedTuple):
     """What failed, in words."""
 
 
-GateOutcome = Literal["open", "closed", "failed", "abstained", "ungated", "disabled"]
+UNDECIDED = ("abstained", "warming")
+"""Reasons for no answer that are no failures."""
+
+GateOutcome = Literal["open", "closed", "failed", "abstained", "warming", "ungated", "disabled"]
 """What became of the gate on one turn.
 
 - `"open"`, `"closed"`: it decided.
 - `"failed"`: the decider raised, was late, or gave no valid answer; memory was searched.
 - `"abstained"`: the decider said that it cannot read this turn; memory was searched.
+- `"warming"`: the decider was still being loaded, longer than this turn could wait; memory was searched.
 - `"ungated"`: there is no decider; memory was searched.
 - `"disabled"`: the caller switched recall off for this call; nothing was searched.
 """
@@ -187,7 +191,7 @@ class DeciderCall:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """What failed: the request, or questions by reason; an abstention is no failure."""
+        """What failed: the request, or questions by reason, but for those of `UNDECIDED`."""
         if self.error is not None:
             return (Failure(self.stage, self.error, self.cause),)
         return tuple(
@@ -198,7 +202,7 @@ class DeciderCall:
                 + (f": {self.explanations[reason]}" if reason in self.explanations else ""),
             )
             for reason, count in self.no_answers.items()
-            if reason != "abstained"
+            if reason not in UNDECIDED
         )
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 from ..core import budget, forks
 from ..core.breaker import identity_of
+from ..core.loading import load
 from ..core.questions import (
     Decider,
     NoAnswer,
@@ -26,6 +27,7 @@ from ..core.questions import (
     name_of,
     probability_of,
 )
+from ..core.types import UNDECIDED
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
 from ..core.workers import DECISIONS
 from ..errors import BadAnswer, ConfigurationError, error_kind
@@ -142,7 +144,7 @@ def probe(decider: Decider, seconds: float) -> str | None:
         answer = _ask(decider, _NEEDS, {"gate": GATE_CRITERIA.question()}, seconds)["gate"]
     except Exception as error:
         return f"{error_kind(error)}: {error}"
-    if isinstance(answer, NoAnswer) and answer.reason != "abstained":
+    if isinstance(answer, NoAnswer) and answer.reason not in UNDECIDED:
         return _unanswered(answer)
     return None
 
@@ -223,7 +225,7 @@ def check_at_start(decider: Decider | None, mode: CheckMode, key: object = None)
         if _members(decider):
             _raise_if_a_member_is_dead(decider)
             return
-        failure = _warmed(decider) or probe(decider, _deadline_s(decider))
+        failure = _warmed(decider, key) or probe(decider, _deadline_s(decider))
         if failure is not None:
             raise ConfigurationError(
                 f"decider {name_of(decider)} does not answer ({failure}); run `strands-gated-memory check <spec>`, "
@@ -237,7 +239,9 @@ def check_at_start(decider: Decider | None, mode: CheckMode, key: object = None)
     if not room.acquire(blocking=False):  # many hang: whoever asks first loads it, and counts what fails
         return
     asks = remote and _starts.is_first(decider if key is None else key)
-    thread = threading.Thread(target=_in_background, args=(decider, asks, room), name="gated-memory-warm", daemon=True)
+    thread = threading.Thread(
+        target=_in_background, args=(decider, asks, room, key), name="gated-memory-warm", daemon=True
+    )
     try:
         thread.start()
     except RuntimeError:  # the process may start no more
@@ -318,28 +322,26 @@ def _ask_quietly(decider: Decider, state: State) -> float | None:
         return None
 
 
-def _warmed(decider: Decider) -> str | None:
-    warm = attribute_of(decider, "warm")
+def _warmed(decider: Decider, key: object = None) -> str | None:
     try:
-        if callable(warm):
-            warm()
+        load(decider, key, join=True)
     except Exception as error:
         return f"{error_kind(error)}: {error}"
     return None
 
 
-def _in_background(decider: Decider, asks: bool, room: threading.BoundedSemaphore) -> None:
+def _in_background(decider: Decider, asks: bool, room: threading.BoundedSemaphore, key: object) -> None:
     try:
-        _load_and_ask(decider, asks)
+        _load_and_ask(decider, asks, key)
     finally:
         room.release()
 
 
-def _load_and_ask(decider: Decider, asks: bool) -> None:
+def _load_and_ask(decider: Decider, asks: bool, key: object) -> None:
     if members := _members(decider):
         _load_and_ask_members(decider, members, asks)
         return
-    failure = _warmed(decider)
+    failure = _warmed(decider, key)
     if failure is not None and not asks:  # the first decision will fail the same way, and be counted
         logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", failure)
         return

@@ -81,6 +81,12 @@ class FittedDecider:
         """Whether the decider that is asked answers questions of a caller's own."""
         return bool(getattr(self._decider, "answers_custom", True))
 
+    @property
+    def is_loaded(self) -> bool | None:
+        """Whether the decider that is asked is loaded; None if it does not say."""
+        own = getattr(self._decider, "is_loaded", None)
+        return own if isinstance(own, bool) else None
+
     def warm(self) -> None:
         """Load the decider that is asked.
 

@@ -79,7 +79,17 @@ def log_failures(recall: Recall) -> None:
         for who in call.passed_over:
             _log("fallback", who, call.explanations.get(who, "the next decider of the list was asked"))
         for why in call.untuned:
-            _log_once(why)
+            warn_once(
+                "cause=<%s> | decisions may be too strict or too loose | look at a few with "
+                "`strands-gated-memory ask`, then set RecallPolicy(gate={'threshold': …}, validator={'threshold': …})",
+                why,
+            )
+        if "warming" in call.no_answers:
+            warn_once(
+                "stage=<%s> | the decision model is still being loaded | the turn goes on without a decision; call "
+                "strands_gated_memory.warm(decider) before the first turn",
+                call.stage,
+            )
     for lookup in trace.lookups:
         for failure in lookup.failures:
             _log(*failure)
@@ -99,16 +109,15 @@ def log_turn_failure(kind: str, error: Exception | None) -> None:
         _log("turn", kind, f"{type(error).__name__}, its traceback is at DEBUG of {logger.name}")
 
 
-def _log_once(why: str) -> None:
+@_quietly
+def warn_once(message: str, *args: object) -> None:
+    """Warn, once in this process, about what does not change from turn to turn."""
+    said = message % args
     with _lock:
-        if why in _said or len(_said) >= _MOST_KINDS:
+        if said in _said or len(_said) >= _MOST_KINDS:
             return
-        _said.add(why)
-    logger.warning(
-        "cause=<%s> | decisions may be too strict or too loose | look at a few with `strands-gated-memory ask`, "
-        "then set RecallPolicy(gate={'threshold': …}, validator={'threshold': …})",
-        why,
-    )
+        _said.add(said)
+    logger.warning(message, *args)
 
 
 def _log(stage: str, kind: str, cause: str | None) -> None:

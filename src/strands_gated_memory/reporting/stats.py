@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..core import forks
-from ..core.types import DeciderCall, Recall, TurnTrace
+from ..core.types import UNDECIDED, DeciderCall, Recall, TurnTrace
 
 _T = TypeVar("_T")
 
@@ -27,7 +27,7 @@ _MOST_BREAKERS = 64
 _MOST_NAMES = 200
 """Names of one kind, such as ids of models, that are counted apart."""
 
-_GATE_OUTCOMES = ("open", "closed", "failed", "abstained", "ungated", "disabled")
+_GATE_OUTCOMES = ("open", "closed", "failed", "abstained", "warming", "ungated", "disabled")
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class RecallStats:
     def _count_call(self, call: DeciderCall) -> None:
         if call.skipped:
             self._counts["decider_skipped"] += 1
-        else:
+        elif "warming" not in call.no_answers:
             self._counts["decider_calls"] += 1
             self._counts["decider_questions"] += call.questions
         self._decider_s += call.seconds
@@ -265,13 +265,13 @@ class RecallStats:
         return sum(self._recent) / len(self._recent) if self._recent else None
 
     def _count_decider_errors(self) -> int:
-        silent = sum(n for reason, n in self._no_answers.items() if reason != "abstained")
+        silent = sum(n for reason, n in self._no_answers.items() if reason not in UNDECIDED)
         return sum(self._decider_errors.values()) + silent
 
     def _as_dict(self) -> dict[str, Any]:
         counts = self._counts
         errors = Counter(self._decider_errors)
-        errors.update({reason: n for reason, n in self._no_answers.items() if reason != "abstained"})
+        errors.update({reason: n for reason, n in self._no_answers.items() if reason not in UNDECIDED})
         return {
             "turns": counts["turns"],
             "turn_failures": counts["turn_failures"],
@@ -289,6 +289,7 @@ class RecallStats:
             "decider_calls": counts["decider_calls"],
             "decider_questions": counts["decider_questions"],
             "decider_abstentions": self._no_answers["abstained"],
+            "decider_warming": self._no_answers["warming"],
             "decider_ms": round(1000 * self._decider_s, 3),
             "decider_errors": self._count_decider_errors(),
             "decider_errors_by_kind": dict(sorted(errors.items())),
@@ -346,8 +347,8 @@ def _untuned(counts: dict[str, Any]) -> list[str]:
 
 def _rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
     gate = counts["gate"]
-    decided = sum(gate[outcome] for outcome in ("open", "closed", "failed", "abstained"))
-    rest = {name: gate[name] for name in ("abstained", "ungated", "disabled") if gate[name]}
+    decided = sum(gate[outcome] for outcome in ("open", "closed", "failed", *UNDECIDED))
+    rest = {name: gate[name] for name in (*UNDECIDED, "ungated", "disabled") if gate[name]}
     return [
         ("turns", counts["turns"], _listed(rest) if rest else ""),
         ("gate decisions", decided, f"(open {gate['open']}, closed {gate['closed']}, failed {gate['failed']})"),
@@ -387,6 +388,8 @@ def _optional_rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
         for name in ("decider", "retrieval")
         if counts[f"{name}_skipped"]
     ]
+    if counts["decider_warming"]:
+        rows.append(("decider warming", counts["decider_warming"], "(questions while it was being loaded: undecided)"))
     not_closed = {name: state for name, state in counts["breakers"].items() if state != "closed"}
     if not_closed:
         states = ", ".join(f"{name} {state}" for name, state in not_closed.items())
