@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import bedrock_agentcore.memory.client
 import boto3
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
@@ -31,6 +32,7 @@ from .core import forks
 from .core.pipeline import RecallPipeline
 from .core.policy import RecallPolicy
 from .core.questions import Decider
+from .core.searching import RecordFilter
 from .core.turn import ask_text, find_ask, turn_of
 from .core.types import GateDecision, Recall, Turn, TurnTrace
 from .deciders.check import CheckMode, check_at_start
@@ -39,7 +41,17 @@ from .deciders.warming import load_now
 from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector, check_position
 from .reporting import telemetry
-from .reporting.log import log_debug, log_error_rate, log_failures, log_mishap, log_stats, log_turn_failure
+from .reporting.empty_namespaces import without_ids
+from .reporting.log import (
+    log_debug,
+    log_empty_namespaces,
+    log_error_rate,
+    log_failures,
+    log_mishap,
+    log_stats,
+    log_turn_failure,
+    warn_once,
+)
 from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES, TraceFile, trace_line
 from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
@@ -113,6 +125,10 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         decider_check: "warn" (default) asks a decider that talks to something one probe question, in a thread of
             its own and once in a process, and logs a failure; "raise" asks at construction and raises; "off" does
             not ask. Of a list each member is asked for itself.
+        record_filter: Called with every `Record` that is retrieved, pinned ones included, on every turn, in worker
+            threads and within `policy.retrieve.timeout_s`; False leaves the record out. What it raises leaves it
+            out too, as the filter may guard access, and is counted by kind. Searches do not go through
+            `memory_client`, so a filter there sees nothing.
         on_recall: Called with every `Recall`, after it has been counted; what it raises is logged.
         trace_path: A file to append one JSON line per turn to: decisions, probabilities, record ids, reasons and
             latencies, see `reporting.trace_file`. Several processes may share it.
@@ -139,6 +155,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         converter: type[Any] | None = None,
         stats: RecallStats | None = None,
         on_recall: Callable[[Recall], None] | None = None,
+        record_filter: RecordFilter | None = None,
         decider_check: CheckMode = "warn",
         trace_path: str | os.PathLike[str] | None = None,
         trace_content: bool = False,
@@ -154,6 +171,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if inspect.iscoroutinefunction(on_recall) or inspect.iscoroutinefunction(type(on_recall).__call__):
             raise ConfigurationError(f"on_recall is async, and is called from a thread; make it plain: {on_recall!r}")
         self._on_recall = on_recall
+        _check_filter(record_filter)
         self._decider_spec = decider
         self._trace_content = bool(_checked(trace_content, bool, "trace_content"))
         self._trace_file = None if trace_path is None else TraceFile(trace_path, max_bytes=trace_max_bytes)
@@ -167,6 +185,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             strategies=_strategies(agentcore_memory_config),
             decider_key=decider,
             target=agentcore_memory_config.memory_id,
+            record_filter=record_filter,
         )
         self._agents: dict[int, tuple[weakref.ref[Any], _AgentState]] = {}
         self._agents_lock = forks.Lock()
@@ -189,6 +208,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             skip_own_summary=self._policy.retrieve.skip_own_summary,
         )
         self._source = _Source(_configured(agentcore_memory_config), tuple(searches), pipeline, retriever)
+        self._warn_if_wrapped()
         check_at_start(pipeline.decider, decider_check, decider)
 
     @property
@@ -225,6 +245,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
     def initialize(self, agent: Any, **kwargs: Any) -> None:
         """Restore the session as the parent does, then attach the injector to the agent, once."""
         super().initialize(agent, **kwargs)
+        self._warn_if_wrapped()
         self._state_of(agent)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
@@ -267,6 +288,16 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             super().__exit__(exc_type, exc_val, exc_tb)
         finally:
             self._log_stats()
+
+    def _warn_if_wrapped(self) -> None:
+        """Tell whoever filters or counts in the parent's search that ours passes it by."""
+        own = getattr(self.memory_client, "retrieve_memories", None)
+        function = getattr(own, "__func__", own)
+        if getattr(function, "__globals__", None) is not vars(bedrock_agentcore.memory.client):
+            warn_once(
+                "memory_client.retrieve_memories is wrapped or overridden | searches of this manager do not go through "
+                "it | filter with GatedMemorySessionManager(record_filter=...), or watch with on_recall="
+            )
 
     # One turn
 
@@ -379,6 +410,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         self._unlogged = True
         counted = self._stats.add(recall)
         log_failures(recall)
+        self._count_lookups(recall, source.configured)
         if counted.alarm and counted.error_rate is not None:
             log_error_rate(counted.error_rate)
         telemetry.record(recall, turn if self._trace_content else None)
@@ -391,6 +423,12 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
                 self._on_recall(recall)
             except Exception as error:
                 log_mishap("reason=<%s> | on_recall raised | the turn goes on", type(error).__name__)
+
+    def _count_lookups(self, recall: Recall, configured: _Configured) -> None:
+        ids = {configured.actor_id: "{actorId}", configured.session_id: "{sessionId}"}
+        lookups = without_ids(recall.trace.lookups, ids)
+        self._stats.add_lookups(configured.memory_id, lookups)
+        log_empty_namespaces(configured.memory_id, lookups)
 
     def _write_trace(self, recall: Recall, source: _Source, turn: Turn | None) -> None:
         if self._trace_file is None:
@@ -472,8 +510,12 @@ def _insert(messages: list[Any], message: Any, block: str, position: str) -> Non
 
 def _searches(config: AgentCoreMemoryConfig, policy: RecallPolicy) -> dict[str, NamespaceSearch]:
     configured = config.retrieval_config or {}
-    if config.retrieval_config is not None and not configured:
-        logger.warning("retrieval_config is empty | no namespace to search | nothing will ever be recalled")
+    if not configured:
+        warn_once(
+            f"retrieval_config is {'None' if config.retrieval_config is None else 'empty'} | no namespace to search | "
+            "nothing will ever be recalled; write AgentCoreMemoryConfig(retrieval_config="
+            '{"/facts/{actorId}/": RetrievalConfig()}) with the namespaces of your strategies'
+        )
     for setting in ("pinned", "descriptions"):
         for name in getattr(policy.router, setting):
             if name not in configured:
@@ -530,6 +572,17 @@ def _search_client(
             )
         ),
     )
+
+
+def _check_filter(record_filter: Any) -> None:
+    if record_filter is None:
+        return
+    if not callable(record_filter):
+        raise ConfigurationError(f"record_filter must be a function of one Record, got {record_filter!r}")
+    if inspect.iscoroutinefunction(record_filter) or inspect.iscoroutinefunction(type(record_filter).__call__):
+        raise ConfigurationError(
+            f"record_filter is async, and is called from a thread; make it plain: {record_filter!r}"
+        )
 
 
 def _checked(value: Any, kind: type[Any], name: str) -> Any:

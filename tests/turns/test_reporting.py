@@ -322,7 +322,7 @@ def test_neither_memory_nor_messages_are_logged_above_debug(bench, caplog):
 
 
 def test_an_empty_retrieval_config_is_said(bench, caplog):
-    """A configuration that can never recall warns at construction; None asks for no recall and does not."""
+    """A configuration that can never recall warns at construction, whether it is empty or None."""
     bench.manager(namespaces={})
     assert "retrieval_config is empty" in caplog.text
     caplog.clear()
@@ -331,7 +331,7 @@ def test_an_empty_retrieval_config_is_said(bench, caplog):
     agent = bench.agent(manager)
     agent("What do I drink?")
 
-    assert warned(caplog) == []
+    assert ["retrieval_config is None" in one.getMessage() for one in warned(caplog)] == [True]
     assert last_block(agent) == []
     assert manager.stats.turns == 0
 

@@ -135,7 +135,8 @@ class Dropped:
 
     record: Record
     reason: str
-    """See `DropReason`; retrieval adds its own: out_of_scope, below_relevance_score, own_summary, malformed."""
+    """See `DropReason`; retrieval adds its own: filtered, filter_failed, out_of_scope,
+    below_relevance_score, own_summary, malformed."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,8 @@ class Lookup:
     """Whether a pinned namespace was served without a request."""
     started_s: float = 0.0
     """When it began, in seconds since the recall began."""
+    filter_errors: Mapping[str, int] = field(default_factory=dict)
+    """How many records the record filter failed on, by kind; they were left out."""
 
     @property
     def skipped(self) -> bool:

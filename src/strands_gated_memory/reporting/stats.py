@@ -7,12 +7,13 @@ fail-open that nobody counts looks like a system that works, so failures come fi
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..core import forks
-from ..core.types import UNDECIDED, DeciderCall, Recall, TurnTrace
+from ..core.types import UNDECIDED, DeciderCall, Lookup, Recall, TurnTrace
+from .empty_namespaces import EmptyNamespaces
 
 _T = TypeVar("_T")
 
@@ -72,6 +73,7 @@ class RecallStats:
         self._models: Counter[str] = _Named()
         self._untuned: Counter[str] = _Named()
         self._unusable: Counter[str] = _Named()
+        self._filter_errors: Counter[str] = _Named()
         self._decider_s = 0.0
         self._retrieval_s = 0.0
         self._recall_s = 0.0
@@ -79,6 +81,7 @@ class RecallStats:
         self._alarmed = False
         self._degraded = False
         self._managers = 0
+        self._empty = EmptyNamespaces()
         self._logged_turns = 0
         self._breakers: dict[str, str] = {}
 
@@ -112,6 +115,9 @@ class RecallStats:
             self._counts["context_tokens"] += trace.block_tokens
             for dropped in recall.dropped:
                 self._dropped[dropped.reason] += 1
+            for lookup in trace.lookups:
+                for kind, count in lookup.filter_errors.items():
+                    self._filter_errors[kind] += count
             for call in trace.decider_calls:
                 self._count_call(call)
             for lookup in searches:
@@ -127,6 +133,10 @@ class RecallStats:
                 alarm=self._note_turn(trace, failed),
                 error_rate=self._error_rate(),
             )
+
+    def add_lookups(self, memory_id: str, lookups: Iterable[Lookup]) -> None:
+        """Count a turn's lookups per namespace, to tell of those that never find anything."""
+        self._empty.add(memory_id, lookups)
 
     def count_manager(self) -> None:
         """Note one more manager that adds to these counters."""
@@ -283,6 +293,8 @@ class RecallStats:
             "stock_lookups": counts["stock_lookups"],
             "records_returned": counts["records_returned"],
             "records_dropped": dict(sorted(self._dropped.items())),
+            "record_filter_errors": sum(self._filter_errors.values()),
+            "record_filter_errors_by_kind": dict(sorted(self._filter_errors.items())),
             "records_injected": counts["records_injected"],
             "context_characters": counts["context_characters"],
             "context_tokens": counts["context_tokens"],
@@ -303,6 +315,7 @@ class RecallStats:
             "retrieval_ms": round(1000 * self._retrieval_s, 3),
             "retrieval_errors": sum(self._retrieval_errors.values()),
             "retrieval_errors_by_kind": dict(sorted(self._retrieval_errors.items())),
+            "namespaces_without_records": self._empty.suspect(),
             "retrieval_skipped": counts["retrieval_skipped"],
             "retrievals_lost": counts["retrievals_lost"],
             "recall_ms": round(1000 * self._recall_s, 3),
@@ -325,6 +338,11 @@ def _alarms(counts: dict[str, Any]) -> list[str]:
         lines.append(
             f"!! retrieval errors  {counts['retrieval_errors']}  (failed open: results below lack those records)"
         )
+    if counts["record_filter_errors"]:
+        lines.append(
+            f"!! record filter errors  {counts['record_filter_errors']}  "
+            f"{_listed(counts['record_filter_errors_by_kind'])}  (failed closed: those records were left out)"
+        )
     if counts["turn_failures"]:
         lines.append(f"!! turn failures  {counts['turn_failures']}  (failed open: those turns had no memory at all)")
     return lines
@@ -333,6 +351,10 @@ def _alarms(counts: dict[str, Any]) -> list[str]:
 def _doubts(counts: dict[str, Any]) -> list[str]:
     """Say what came instead of answers, and where thresholds were not measured for the model that answered."""
     return [
+        *(
+            f"!  {name} gave no record in any of {times} lookups; if its users are not new, check the template"
+            for name, times in counts["namespaces_without_records"].items()
+        ),
         *(f"!  {why}  ({times} requests)" for why, times in counts["decider_unusable"].items()),
         *_untuned(counts),
     ]
