@@ -162,7 +162,7 @@ def test_warm_logs_the_member_of_a_list_that_cannot_be_loaded(cold, caplog):
     assert cold.loaded.is_set()
 
 
-@pytest.mark.parametrize("spec", [None, yes, "embedded", ["embedded", yes]], ids=str)
+@pytest.mark.parametrize("spec", [None, yes, "embedded", ["embedded", yes]], ids=["none", "function", "name", "list"])
 def test_warm_takes_what_a_manager_takes(spec):
     warm(spec)
 
