@@ -44,7 +44,7 @@ def test_counters_say_what_was_done_and_what_stock_would_have_done():
     counts = counted(recall(says(0.9)), recall(says(0.01))).as_dict()
 
     assert counts["turns"] == 2
-    assert counts["gate"] == {"open": 1, "closed": 1, "failed": 0, "abstained": 0, "ungated": 0, "disabled": 0}
+    assert {outcome: count for outcome, count in counts["gate"].items() if count} == {"open": 1, "closed": 1}
     assert (counts["retrievals"], counts["stock_retrievals"]) == (1, 2)
     assert (counts["lookups"], counts["stock_lookups"]) == (2, 4)
     assert (counts["records_returned"], counts["records_injected"]) == (4, 2)

@@ -35,6 +35,7 @@ from .core.types import (  # noqa: E402
     TurnTrace,
 )
 from .deciders.resolve import resolve_decider  # noqa: E402
+from .deciders.warming import warm  # noqa: E402
 from .errors import ConfigurationError, GatedMemoryError, RecallFailed  # noqa: E402
 from .reporting.stats import RecallStats  # noqa: E402
 from .session_manager import GatedMemorySessionManager  # noqa: E402
@@ -68,4 +69,5 @@ __all__ = [
     "TurnTrace",
     "render_record",
     "resolve_decider",
+    "warm",
 ]

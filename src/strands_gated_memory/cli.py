@@ -13,12 +13,15 @@ from pathlib import Path
 from .deciders.resolve import resolve_text
 from .errors import ConfigurationError, StageError
 
+PARTLY_DEAD = 3
+"""The exit status of `check` for a list of which a member does not answer."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status.
 
     0; 1 when `check` or `ask` got no answer, or nothing can be printed; 2 with one line on stderr when the input is
-    wrong; 130 when interrupted.
+    wrong; 3 when `check` got an answer from a list, but not from every member of it; 130 when interrupted.
     """
     parser = argparse.ArgumentParser(prog="strands-gated-memory", description="Gated memory for Strands agents.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -88,6 +91,8 @@ def _check(spec: str) -> int:
 
     report = check(resolve_text(spec))
     print("\n".join(lines(report, spec)))
+    if report.partly_dead:
+        return PARTLY_DEAD
     return 0 if report.available else 1
 
 

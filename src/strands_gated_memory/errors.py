@@ -16,6 +16,7 @@ GatedMemoryError
     │   ├── DeciderRejected     400 and 422: the model refused the request
     │   │   └── PromptTooLong   … because it does not fit its window
     │   └── BadAnswer           answered, but not with a mapping of answers
+    │       └── BadReturn       … said of a function or decide() in this process, in words that quote nothing
     └── RetrievalError
         ├── Throttled           429: over the account's request rate
         ├── AccessDenied        403
@@ -156,6 +157,10 @@ class BadAnswer(DeciderError):
     kind = "bad_answer"
 
 
+class BadReturn(BadAnswer):
+    """A decider in this process returned what is no mapping; the message names its type and quotes nothing."""
+
+
 class RetrievalError(StageError):
     """A namespace could not be searched."""
 
@@ -244,6 +249,8 @@ def cause_of(error: BaseException, private: Iterable[str]) -> str:
         private: The texts of the turn.
     """
     name = type(error).__name__
+    if isinstance(error, BadReturn):
+        return str(error)[:_CAUSE_CHARACTERS]
     try:
         text, said = repr(error), str(error)
     except Exception:

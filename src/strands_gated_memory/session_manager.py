@@ -21,6 +21,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import bedrock_agentcore.memory.client
 import boto3
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
@@ -34,14 +35,26 @@ from .core.messages import Message, has_tool_result, is_same, position_of
 from .core.pipeline import RecallPipeline
 from .core.policy import RecallPolicy
 from .core.questions import Decider
+from .core.searching import RecordFilter
 from .core.turn import find_ask, find_unanswered, is_answer, text_in, turn_of
 from .core.types import GateDecision, Recall, Turn, TurnTrace
 from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
+from .deciders.warming import load_now
 from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector
 from .reporting import telemetry
-from .reporting.log import log_debug, log_error_rate, log_failures, log_mishap, log_stats, log_turn_failure
+from .reporting.empty_namespaces import without_ids
+from .reporting.log import (
+    log_debug,
+    log_empty_namespaces,
+    log_error_rate,
+    log_failures,
+    log_mishap,
+    log_stats,
+    log_turn_failure,
+    warn_once,
+)
 from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES, TraceFile, trace_line
 from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
@@ -132,10 +145,15 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             name such as "jev", the URL of a server, a function, a list to fall back along.
         policy: Thresholds, limits, deadlines, injection; default `RecallPolicy()`.
         converter: The parent's message converter.
-        stats: Counters to add to; default new ones. One object may serve many managers.
+        stats: Counters to add to; default new ones. One object may serve many managers, which then log it once
+            every `policy.stats_every` turns, not each of them when it closes.
         decider_check: "warn" (default) asks a decider that talks to something one probe question, in a thread of
             its own and once in a process, and logs a failure; "raise" asks at construction and raises; "off" does
-            not ask.
+            not ask. Of a list each member is asked for itself.
+        record_filter: Called with every `Record` that is retrieved, pinned ones included, on every turn, in worker
+            threads and within `policy.retrieve.timeout_s`; False leaves the record out. What it raises leaves it
+            out too, as the filter may guard access, and is counted by kind. Searches do not go through
+            `memory_client`, so a filter there sees nothing.
         on_recall: Called with every `Recall`, after it has been counted; what it raises is logged.
         trace_path: A file to append one JSON line per turn to: decisions, probabilities, record ids, reasons and
             latencies, see `reporting.trace_file`. Several processes may share it.
@@ -162,6 +180,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         converter: type[Any] | None = None,
         stats: RecallStats | None = None,
         on_recall: Callable[[Recall], None] | None = None,
+        record_filter: RecordFilter | None = None,
         decider_check: CheckMode = "warn",
         trace_path: str | os.PathLike[str] | None = None,
         trace_content: bool = False,
@@ -171,11 +190,14 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         _warn_about_unknown(kwargs)
         self._policy = _checked(policy, RecallPolicy, "policy") or RecallPolicy()
         self._stats = _checked(stats, RecallStats, "stats") or RecallStats()
+        self._stats.count_manager()
         if on_recall is not None and not callable(on_recall):
             raise ConfigurationError(f"on_recall must be a function of one Recall, got {on_recall!r}")
         if inspect.iscoroutinefunction(on_recall) or inspect.iscoroutinefunction(type(on_recall).__call__):
             raise ConfigurationError(f"on_recall is async, and is called from a thread; make it plain: {on_recall!r}")
         self._on_recall = on_recall
+        _check_filter(record_filter)
+        self._decider_spec = decider
         self._trace_content = bool(_checked(trace_content, bool, "trace_content"))
         self._trace_file = None if trace_path is None else TraceFile(trace_path, max_bytes=trace_max_bytes)
         searches = _searches(agentcore_memory_config, self._policy)
@@ -186,6 +208,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             strategies=_strategies(agentcore_memory_config),
             decider_key=decider,
             target=agentcore_memory_config.memory_id,
+            record_filter=record_filter,
         )
         self._agents: dict[int, tuple[weakref.ref[Any], _AgentState]] = {}
         self._agents_lock = forks.Lock()
@@ -208,6 +231,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             skip_own_summary=self._policy.retrieve.skip_own_summary,
         )
         self._source = _Source(_configured(agentcore_memory_config), tuple(searches), pipeline, retriever)
+        self._warn_if_wrapped()
         check_at_start(pipeline.decider, decider_check, decider)
 
     @property
@@ -230,11 +254,21 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         """The decision model in use, None if there is none."""
         return self._source.pipeline.decider
 
+    def warm(self) -> None:
+        """Load the decision model now, in this thread, so that the first turn does not wait for it.
+
+        Raises:
+            DeciderUnavailable: (a GatedMemoryError) it cannot be loaded, or no member of a list can.
+        """
+        if self.decider is not None:
+            load_now(self.decider, self._decider_spec)
+
     # Strands' hooks, in the order in which a turn meets them
 
     def initialize(self, agent: Any, **kwargs: Any) -> None:
         """Restore the session as the parent does, then attach the injector to the agent, once."""
         super().initialize(agent, **kwargs)
+        self._warn_if_wrapped()
         self._state_of(agent)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
@@ -271,7 +305,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         super().redact_latest_message(redact_message, agent, **kwargs)
 
     def close(self) -> None:
-        """Flush what the parent holds, and log the counters."""
+        """Flush what the parent holds, and log the counters; those shared with other managers now and then only."""
         try:
             super().close()
         finally:
@@ -282,6 +316,16 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             super().__exit__(exc_type, exc_val, exc_tb)
         finally:
             self._log_stats()
+
+    def _warn_if_wrapped(self) -> None:
+        """Tell whoever filters or counts in the parent's search that ours passes it by."""
+        own = getattr(self.memory_client, "retrieve_memories", None)
+        function = getattr(own, "__func__", own)
+        if getattr(function, "__globals__", None) is not vars(bedrock_agentcore.memory.client):
+            warn_once(
+                "memory_client.retrieve_memories is wrapped or overridden | searches of this manager do not go through "
+                "it | filter with GatedMemorySessionManager(record_filter=...), or watch with on_recall="
+            )
 
     # One turn
 
@@ -455,17 +499,25 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         self._unlogged = True
         counted = self._stats.add(recall)
         log_failures(recall)
+        self._count_lookups(recall, source.configured)
         if counted.alarm and counted.error_rate is not None:
             log_error_rate(counted.error_rate)
         telemetry.record(recall, turn if self._trace_content else None)
         self._write_trace(recall, source, turn)
         if counted.first_degradation or counted.turns % self._policy.stats_every == 0:
+            self._stats.note_logged()
             log_stats(self._stats, self._policy.stats_log)
         if self._on_recall is not None:
             try:
                 self._on_recall(recall)
             except Exception as error:
                 log_mishap("reason=<%s> | on_recall raised | the turn goes on", type(error).__name__)
+
+    def _count_lookups(self, recall: Recall, configured: _Configured) -> None:
+        ids = {configured.actor_id: "{actorId}", configured.session_id: "{sessionId}"}
+        lookups = without_ids(recall.trace.lookups, ids)
+        self._stats.add_lookups(configured.memory_id, lookups)
+        log_empty_namespaces(configured.memory_id, lookups)
 
     def _write_trace(self, recall: Recall, source: _Source, turn: Turn | None) -> None:
         if self._trace_file is None:
@@ -492,7 +544,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
     def _log_stats(self) -> None:
         if self._unlogged:
             self._unlogged = False
-            log_stats(self._stats, self._policy.stats_log)
+            if self._stats.is_worth_logging(self._policy.stats_every):
+                log_stats(self._stats, self._policy.stats_log)
 
 
 def _configured(config: AgentCoreMemoryConfig) -> _Configured:
@@ -547,8 +600,12 @@ def _is_for(recalled: _Recalled, ask: Message, text: str, configured: _Configure
 
 def _searches(config: AgentCoreMemoryConfig, policy: RecallPolicy) -> dict[str, NamespaceSearch]:
     configured = config.retrieval_config or {}
-    if config.retrieval_config is not None and not configured:
-        logger.warning("retrieval_config is empty | no namespace to search | nothing will ever be recalled")
+    if not configured:
+        warn_once(
+            f"retrieval_config is {'None' if config.retrieval_config is None else 'empty'} | no namespace to search | "
+            "nothing will ever be recalled; write AgentCoreMemoryConfig(retrieval_config="
+            '{"/facts/{actorId}/": RetrievalConfig()}) with the namespaces of your strategies'
+        )
     for setting in ("pinned", "descriptions"):
         for name in getattr(policy.router, setting):
             if name not in configured:
@@ -605,6 +662,17 @@ def _search_client(
             )
         ),
     )
+
+
+def _check_filter(record_filter: Any) -> None:
+    if record_filter is None:
+        return
+    if not callable(record_filter):
+        raise ConfigurationError(f"record_filter must be a function of one Record, got {record_filter!r}")
+    if inspect.iscoroutinefunction(record_filter) or inspect.iscoroutinefunction(type(record_filter).__call__):
+        raise ConfigurationError(
+            f"record_filter is async, and is called from a thread; make it plain: {record_filter!r}"
+        )
 
 
 def _checked(value: Any, kind: type[Any], name: str) -> Any:

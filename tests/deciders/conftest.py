@@ -2,7 +2,7 @@
 
 import pytest
 
-from strands_gated_memory.deciders import check
+from strands_gated_memory.deciders import auto, catalog, check
 from strands_gated_memory.deciders.transports import http
 from strands_gated_memory.reporting.log import reset_failure_log
 
@@ -20,3 +20,5 @@ def _clean(monkeypatch):
     reset_failure_log()
     http._KNOWN.clear()
     check._starts._asked.clear()
+    auto._told.clear()
+    catalog._ENGINES.clear()

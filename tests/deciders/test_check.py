@@ -13,7 +13,7 @@ from loopback import serving, system_one
 from strands_gated_memory import ConfigurationError, GatedMemorySessionManager, RecallPipeline, Turn, resolve_decider
 from strands_gated_memory.cli import main
 from strands_gated_memory.core.questions import Noul
-from strands_gated_memory.deciders.check import check, lines, probe
+from strands_gated_memory.deciders.check import check, decisions, lines, probe
 from strands_gated_memory.testing import HashingEncoder, local_agentcore
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -117,6 +117,14 @@ def test_cli_ask_with_half_an_exchange_before(capsys, count):
     assert "user then assistant" in said
 
 
+def test_check_and_ask_say_what_came_instead_of_an_answer():
+    decider = resolve_decider(lambda state, questions: dict.fromkeys(questions, 0.9))
+
+    assert "float alone came" in check(decider).failure
+    assert "float alone came" in probe(decider, 60)
+    assert any("float alone came" in line for line in decisions(decider, "hi", ["/facts/"]))
+
+
 def test_cli_ask_of_a_broken_model(capsys):
     with serving(lambda request: (500, {})) as server:
         status = main(["ask", server.url, "What should I drink?"])
@@ -139,10 +147,68 @@ def test_cli_takes_an_address_with_commas(capsys):
     assert {request.path for request in alive.requests} == {"/c,d/v1/systemone"}
 
 
-def test_cli_list_falls_back(capsys):
-    with serving(lambda request: (500, {})) as dead, serving(system_one(0.9)) as alive:
-        assert main(["check", f"{dead.url},{alive.url}"]) == 0
-    assert "model jev-1.13.0" in capsys.readouterr().out
+@pytest.mark.parametrize("first", ["dead", "alive"])
+def test_cli_check_names_the_dead_member_of_a_list(capsys, first):
+    """Wherever it stands: by name and reason, with an exit status apart from dead and from fine."""
+    with serving(lambda request: (404, {"detail": "no such endpoint"})) as dead, serving(system_one(0.9)) as alive:
+        specs = [dead.url, alive.url] if first == "dead" else [alive.url, dead.url]
+        assert main(["check", ",".join(specs)]) == 3
+    out = capsys.readouterr().out
+
+    assert "PARTLY available, 1 of 2" in out
+    assert "model jev-1.13.0" in out
+    assert f"  {dead.url}: NOT available, not_found" in out
+    assert "no such endpoint" in out
+    assert f"  {alive.url}: available" in out
+
+
+def test_cli_check_of_a_list_whose_members_all_answer_or_none(capsys):
+    with serving(system_one(0.9)) as one, serving(system_one(0.9)) as other:
+        assert main(["check", f"{one.url},{other.url}"]) == 0
+    assert "PARTLY" not in capsys.readouterr().out
+
+    broken = (500, {})
+    with serving(lambda request: broken) as one, serving(lambda request: broken) as other:
+        assert main(["check", f"{one.url},{other.url}"]) == 1
+    out = capsys.readouterr().out
+    assert all(f"  {server.url}: NOT available, unavailable" in out for server in (one, other))
+
+
+def test_a_list_within_a_list_is_checked_member_by_member():
+    def tired(state, questions):
+        raise ZeroDivisionError("no")
+
+    def silent(state, questions):
+        return {}
+
+    def good(state, questions):
+        return {name: {"type": "noul", "noul": 0.9} for name in questions}
+
+    report = check(resolve_decider([tired, [silent, [good]]]))
+
+    assert report.partly_dead
+    assert report.members["good"] is None
+    assert "ZeroDivisionError" in report.members["tired"]
+    assert "missing" in report.members["silent"]
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:8000", "localhost:9", "my-host/path", "decider.internal:80/v1", "[::1]:8000", "ftp://host/a"]
+)
+@pytest.mark.parametrize("command", [["check"], ["ask"]])
+def test_cli_says_what_an_address_lacks(command, address, capsys):
+    assert main([*command, address, *(["hi"] if command == ["ask"] else [])]) == 2
+
+    assert f"write 'http://{address.removeprefix('ftp://')}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "address", ["user:secret@host/path", "sk-abcdef.secretsecretsecretsecret", "host/a?key=secret"]
+)
+def test_cli_does_not_repeat_what_may_be_a_credential(address, capsys):
+    assert main(["check", address]) == 2
+
+    assert "secret" not in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +254,26 @@ def test_raise_asks_a_function_too(core):
         manager(core, decider=broken, decider_check="raise")
 
 
+def test_raise_names_the_dead_member_of_a_list(core):
+    """Strict by request: a list that answers by its second member only does not start."""
+    missing = (404, {"detail": "no such endpoint"})
+    with serving(lambda request: missing) as server, pytest.raises(ConfigurationError) as raised:
+        manager(core, decider=["embedded", [server.url]], decider_check="raise")
+
+    assert f"{server.url}: not_found" in str(raised.value)
+    assert "embedded:" not in str(raised.value)
+
+
+def test_the_warning_at_the_start_names_the_dead_member_of_a_list(core, caplog):
+    with serving(lambda request: (404, {"detail": "no such endpoint"})) as dead, serving(system_one(0.9)) as alive:
+        manager(core, decider=["embedded", [alive.url, dead.url]])
+        _warmed()
+
+    assert f"decider=<{dead.url}>, cause=<not_found" in caplog.text
+    assert "a decider of a list does not answer" in caplog.text
+    assert alive.url not in caplog.text
+
+
 def test_off_asks_nobody(core, caplog):
     with serving(lambda request: (404, {})) as server:
         manager(core, decider=server.url, decider_check="off")
@@ -227,7 +313,8 @@ def test_a_server_that_makes_a_manager_per_request_probes_once(core, caplog):
         _warmed()
 
     assert len(asked) == 2  # of the list, and alone
-    assert caplog.text.count("does not answer") == 1  # the list is answered by its second member
+    assert caplog.text.count("the decision model does not answer") == 1
+    assert caplog.text.count("a decider of a list does not answer") == 1
     assert (told.asked, other.asked) == (1, 1)
 
 

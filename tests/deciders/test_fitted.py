@@ -21,6 +21,7 @@ from strands_gated_memory.core.wordings import (
     ROUTE_CRITERIA,
     Wording,
 )
+from strands_gated_memory.deciders.check import check
 from strands_gated_memory.deciders.fitted import FittedDecider, with_yes
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.logistic import INPUTS, input_width
@@ -398,3 +399,13 @@ def test_it_answers_custom_questions_if_the_decider_that_is_asked_does(written, 
     asked.answers_custom = own
 
     assert FittedDecider(written(), asked).answers_custom is own
+
+
+def test_a_list_that_a_file_names_is_checked_member_by_member(written):
+    def tired(state, questions):
+        raise ZeroDivisionError("no")
+
+    members = check(FittedDecider(written(), resolve_decider([tired, Says(0.9)]))).members
+
+    assert "ZeroDivisionError" in members["tired"]
+    assert members["Says"] is None

@@ -4,6 +4,7 @@ import logging
 import math
 import time
 
+import numpy
 import pytest
 from turn_builders import (
     FACTS,
@@ -350,3 +351,67 @@ def test_what_is_no_model_id_is_not_taken_for_one(bench, model, shown):
     bench.agent(manager)("What do I drink?")
 
     assert manager.stats.as_dict()["decider_models"] == shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "came"),
+    [
+        (0.9, "float alone"),
+        (1, "int alone"),
+        (True, "bool alone"),
+        ("xyzzymarker", "str alone"),
+        (None, "nothing, or None,"),
+        ([0.9], "list alone"),
+        (numpy.float32(0.9), "float32 alone"),
+        (numpy.bool_(True), "bool"),
+        ({"probability": 0.9}, "a dict without 'noul'"),
+        ({"xyzzymarker": 0.9}, "a dict without 'noul'"),
+        ({"type": "noul", "noul": "xyzzymarker"}, "'noul' with str"),
+        ({"noul": 90}, "'noul' with a number outside 0 to 1"),
+        ({"type": "score", "probabilities": {"0": 1.0}}, "a dict of another type"),
+    ],
+    ids=str,
+)
+def test_what_is_no_answer_is_told_once_by_its_type_and_with_what_to_write(bench, caplog, answer, came):
+    """In the usual log and in the text of the counters; what came itself, which may quote the user, is in neither."""
+    bench.remember("Likes tea")
+    manager = bench.manager(decider=lambda state, questions: dict.fromkeys(questions, answer))
+    agent = bench.agent(manager)
+    for _ in range(3):
+        agent("What is the answer to a question that a function returned?")
+
+    warnings = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert len([one for one in warnings if "stage=<gate>" in one]) == 1
+    for text in (warnings[0], str(manager.stats)):
+        assert came in text
+        assert 'write {"type": "noul", "noul": P(yes) from 0 to 1}' in text
+    assert "xyzzymarker" not in caplog.text + str(manager.stats)
+
+
+@pytest.mark.parametrize("returned", [0.9, None, ["gate"], "yes", True], ids=str)
+def test_a_function_that_returns_no_mapping_is_told_what_to_write(bench, caplog, returned):
+    """Even if the user's words are those of the message."""
+    manager = bench.manager(decider=lambda state, questions: returned)
+    bench.agent(manager)("Which decider returned a mapping of questions to answers? Write it!")
+
+    for text in (caplog.text, str(manager.stats)):
+        assert f"the decider returned {type(returned).__name__}, not a mapping" in text
+        assert '"noul": P(yes) from 0 to 1' in text
+
+
+def test_a_member_of_a_list_that_returns_no_answers_is_told_what_to_write(bench, caplog):
+    """By its name, though the next one answered."""
+
+    def numbers(state, questions):
+        return dict.fromkeys(questions, 0.9)
+
+    def nothing(state, questions):
+        return None
+
+    manager = bench.manager(decider=[numbers, nothing, yes])
+    bench.agent(manager)("What do I drink?")
+
+    assert "reason=<numbers: no usable answer>, count=<1>, cause=<float alone came" in caplog.text
+    assert "reason=<nothing: bad_answer>, count=<1>, cause=<the decider returned NoneType" in caplog.text
+    assert "float alone came" in str(manager.stats)
+    assert manager.last_recall.trace.gate.outcome == "open"

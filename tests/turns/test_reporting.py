@@ -37,7 +37,7 @@ def test_the_counters_of_a_turn(bench):
     block = "<user_context>\nLikes tea\nWindow seat\n</user_context>"
     counts = manager.stats.as_dict()
     assert counts["turns"] == 2
-    assert counts["gate"] == {"open": 1, "closed": 1, "failed": 0, "abstained": 0, "ungated": 0, "disabled": 0}
+    assert {outcome: count for outcome, count in counts["gate"].items() if count} == {"open": 1, "closed": 1}
     assert (counts["retrievals"], counts["stock_retrievals"]) == (1, 2)
     assert (counts["lookups"], counts["stock_lookups"]) == (2, 4)
     assert (counts["records_returned"], counts["records_injected"]) == (3, 2)
@@ -209,6 +209,45 @@ def test_a_manager_without_a_turn_logs_nothing_of_shared_counters(bench, caplog)
     assert len(stats_logged(caplog)) == 1
 
 
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "all at once"])
+@pytest.mark.parametrize("decider", [no, yes, broken], ids=["closed", "open", "failing"])
+def test_a_server_logs_shared_counters_once_per_period_not_once_per_manager(bench, caplog, decider, together):
+    """Ten managers, one request each; and ten more after the period of 15 turns has begun anew."""
+    caplog.set_level(logging.INFO, logger=LOGGER)
+    stats = RecallStats()
+
+    def serve(count):
+        managers = []
+        for number in range(count):
+            manager = bench.manager(
+                decider=decider, stats=stats, session_id=f"s{stats.turns}-{number}", policy={"stats_every": 15}
+            )
+            bench.agent(manager)("Thanks!")
+            managers.append(manager)
+            if not together:
+                managers.pop().close()
+        for manager in managers:
+            manager.close()
+
+    serve(10)
+    assert len(stats_logged(caplog)) == 1
+    serve(10)
+    assert len(stats_logged(caplog)) == 2
+    assert stats.turns == 20
+
+
+def test_counters_given_to_one_manager_alone_are_logged_when_it_closes(bench, caplog):
+    """Given by name or not: after the block of the first failure too."""
+    caplog.set_level(logging.INFO, logger=LOGGER)
+    manager = bench.manager(decider=broken, stats=RecallStats())
+    agent = bench.agent(manager)
+    for _ in range(3):
+        agent("Thanks!")
+    manager.close()
+
+    assert [message.getMessage().count("turns") > 0 for message in stats_logged(caplog)] == [True, True]
+
+
 @pytest.mark.parametrize("way", ["close", "with"])
 def test_a_flush_that_fails_raises_as_the_parents_does_and_the_counters_are_logged(bench, caplog, way):
     """Losing messages is the parent's to report; what is known of the recalls is not lost with them."""
@@ -283,7 +322,7 @@ def test_neither_memory_nor_messages_are_logged_above_debug(bench, caplog):
 
 
 def test_an_empty_retrieval_config_is_said(bench, caplog):
-    """A configuration that can never recall warns at construction; None asks for no recall and does not."""
+    """A configuration that can never recall warns at construction, whether it is empty or None."""
     bench.manager(namespaces={})
     assert "retrieval_config is empty" in caplog.text
     caplog.clear()
@@ -292,7 +331,7 @@ def test_an_empty_retrieval_config_is_said(bench, caplog):
     agent = bench.agent(manager)
     agent("What do I drink?")
 
-    assert warned(caplog) == []
+    assert ["retrieval_config is None" in one.getMessage() for one in warned(caplog)] == [True]
     assert last_block(agent) == []
     assert manager.stats.turns == 0
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from ..errors import (
+    BadReturn,
     ConfigurationError,
     DeciderOverloaded,
     DeciderSkipped,
@@ -18,6 +20,7 @@ from ..errors import (
 from . import questions as q
 from .breaker import CircuitBreaker, breaker_of, governed_by
 from .budget import Clock, limited_to
+from .loading import is_ready
 from .policy import RecallPolicy
 from .settings import MOST_SECONDS
 from .types import DeciderCall, Stage, Turn
@@ -26,6 +29,10 @@ from .workers import DECISIONS, start, wait
 _NAME_CHARACTERS = 80
 _FAIR = 0.4
 """Share of the deadline from which on a decider that is late is to blame. The gate has half of it."""
+_LOADING_SHARE = 0.25
+"""Share of the deadline that a turn waits for a model to be loaded: the searches keep their time."""
+_A_WAIT_S = 0.01
+"""From which on a turn has waited for a model to be loaded, in seconds."""
 _STAGES = ("gate", "router", "validator", "relative")
 
 
@@ -66,6 +73,7 @@ class Asker:
         self._set_thresholds = _set_thresholds(policy)
         whose = decider if key is None else key
         name = f"decider:{key if isinstance(key, str) else q.name_of(decider)[:_NAME_CHARACTERS]}"
+        self._whose = whose
         self._breaker = breaker_of(("decider", whose), name)
         # Requests of the validator are larger: they may all fail while the gate's succeed.
         self._validator_breaker = breaker_of(("decider", whose, "validator"), f"{name}:validator")
@@ -137,6 +145,7 @@ class Asker:
             error=error_kind(error) if error is not None else None,
             no_answers={} if error is not None else q.unanswered(answers),
             cause=None if error is None else cause_of(error, (turn.text, *turn.previous, *_subjects(questions))),
+            explanations=_explanations(reply, answers, error),
         )
         return Asked(answers, call, self.thresholds(reply.thresholds))
 
@@ -148,6 +157,11 @@ class Asker:
         assert decider is not None
         if budget_s <= 0.0:
             return nothing, DeciderTimeout("no time was left to ask")
+        began = time.monotonic()
+        if not is_ready(decider, self._whose, min(budget_s, _LOADING_SHARE * self.deadline_s)):
+            return _warming(questions), None
+        waited_s = time.monotonic() - began
+        budget_s -= waited_s
         tickets = self._admitted(stage)
         if tickets is None:
             again = f"tried again after {settings.cooldown_s:g} s"
@@ -166,6 +180,8 @@ class Asker:
                 one.withdraw(ticket)
             else:
                 one.report(ticket, error is None and q.is_usable(reply), settings)
+        if late and waited_s > _A_WAIT_S:
+            return _warming(questions), None
         return reply, error
 
     def _admitted(self, stage: Stage) -> list[tuple[CircuitBreaker, int]] | None:
@@ -179,6 +195,16 @@ class Asker:
                 return None
             admitted.append((one, ticket))
         return admitted
+
+
+def _warming(questions: Mapping[str, q.Question]) -> q.Reply:
+    return q.Reply({name: q.NoAnswer("warming") for name in questions})
+
+
+def _explanations(reply: q.Reply, answers: Mapping[str, q.Answer], error: BaseException | None) -> Mapping[str, str]:
+    if error is not None:
+        return {error_kind(error): str(error)} if isinstance(error, BadReturn) else {}
+    return {**reply.explanations, **q.explanations_of(answers)}
 
 
 def _set_thresholds(policy: RecallPolicy) -> set[str]:

@@ -24,6 +24,9 @@ class GateSettings(Settings):
     """What is asked: a `Wording`, or a noul `Question`. A threshold holds for one wording."""
 
 
+_UNDECIDED: dict[str, GateOutcome] = {"abstained": "abstained", "warming": "warming"}
+
+
 def read_gate(answer: Answer, threshold: float) -> tuple[GateOutcome, float | None]:
     """Return what the gate's answer means, and its probability.
 
@@ -32,10 +35,9 @@ def read_gate(answer: Answer, threshold: float) -> tuple[GateOutcome, float | No
         threshold: A probability, 0..1; equal opens the gate.
 
     Returns:
-        "open" or "closed" with the probability; "abstained" or "failed" with None.
+        "open" or "closed" with the probability; "abstained", "warming" or "failed" with None.
     """
     probability = probability_of(answer)
     if probability is None:
-        abstained = isinstance(answer, NoAnswer) and answer.reason == "abstained"
-        return ("abstained" if abstained else "failed"), None
+        return _UNDECIDED.get(answer.reason, "failed") if isinstance(answer, NoAnswer) else "failed", None
     return ("open" if probability >= threshold else "closed"), probability

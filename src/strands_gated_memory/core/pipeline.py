@@ -28,8 +28,8 @@ from .policy import RecallPolicy
 from .remembered import SHORT
 from .render import render_record
 from .render.characters import inert
-from .searching import Found, Search, Searcher
-from .types import DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Turn, TurnTrace
+from .searching import Found, RecordFilter, Search, Searcher
+from .types import UNDECIDED, DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Turn, TurnTrace
 from .wordings import RECORD_INSTRUCTIONS
 
 _VALIDATOR_RESERVE = 0.1
@@ -70,6 +70,7 @@ class RecallPipeline:
         decider_key: Who the decider is for its circuit breaker and its share of the threads, which all pipelines
             of the process with the same key have in common: a string, or any object; default the decider itself.
         target: What the searches search, such as a memory's id, for theirs; default this pipeline alone.
+        record_filter: Tells of each record whether it may be used; one that it raises on is left out.
 
     Raises:
         ConfigurationError: `decider` has no `decide`, pass it through `resolve_decider` first; or
@@ -85,8 +86,10 @@ class RecallPipeline:
         strategies: Mapping[str, str] | None = None,
         decider_key: object = None,
         target: str | None = None,
+        record_filter: RecordFilter | None = None,
     ) -> None:
         self.policy = policy or RecallPolicy()
+        self._record_filter = record_filter
         self._aim(target, context_tag, strategies)
         self._asker = Asker(decider, self.policy, decider_key)
         self._wordings = {
@@ -206,7 +209,7 @@ class RecallPipeline:
     def _aim(self, target: str | None, context_tag: str, strategies: Mapping[str, str] | None) -> None:
         block_stage.check_tag(context_tag)
         router = self.policy.router
-        self._searcher = Searcher(self.policy.breaker, router.pinned, router.pinned_ttl_s, target)
+        self._searcher = Searcher(self.policy.breaker, router.pinned, router.pinned_ttl_s, target, self._record_filter)
         self._context_tag = context_tag
         self._strategies = dict(strategies or {})
 
@@ -314,7 +317,7 @@ class RecallPipeline:
         """Tell whether a record is to be dropped because it tries to instruct the assistant."""
         if len(record.text) > SHORT and clock.left() <= 0.0:
             return False  # without an answer in time a record is kept
-        if answer is None or (isinstance(answer, q.NoAnswer) and answer.reason == "abstained"):
+        if answer is None or (isinstance(answer, q.NoAnswer) and answer.reason in UNDECIDED):
             text = record.text[:_LONGEST_TEXT]
             return instructs(rendered) or (text != rendered and instructs(text))
         probability = q.probability_of(answer)

@@ -82,7 +82,8 @@ class RecallPolicy(Settings):
     decision model or no such namespace. "raise": it is counted, then `RecallFailed` ends the turn; for CI and
     evaluation, where a broken gate must not look like a working one. An abstention is no failure."""
     stats_log: Literal["block", "line", "json", "off"] = "block"
-    """How the counters are logged at INFO: on close, every `stats_every` turns and at the first failure."""
+    """How the counters are logged at INFO: every `stats_every` turns, at the first failure, and on close, where
+    managers that share them take turns."""
     stats_every: Count = Field(default=50, ge=1)
     """After how many turns the counters are logged."""
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
-from ..errors import BadAnswer, ConfigurationError
-from .types import Turn
+from ..errors import BadReturn, ConfigurationError
+from .types import UNDECIDED, Turn
 
 About = Literal["gate", "namespace", "record", "custom"]
 """What a question decides.
@@ -89,10 +89,11 @@ class Score:
     probabilities: Mapping[str, float]
 
 
-NoAnswerReason = Literal["abstained", "refused", "missing", "invalid", "timeout", "too_long"]
+NoAnswerReason = Literal["abstained", "warming", "refused", "missing", "invalid", "timeout", "too_long"]
 """Why a question has no usable answer.
 
 - `"abstained"`: the model says that it cannot read this; not a failure.
+- `"warming"`: the model is still being loaded; not a failure.
 - `"refused"`: the model declined.
 - `"missing"`: the reply lacks the question's id.
 - `"invalid"`: wrong type, not a finite number, outside 0..1, or unknown options.
@@ -103,9 +104,15 @@ NoAnswerReason = Literal["abstained", "refused", "missing", "invalid", "timeout"
 
 @dataclass(frozen=True)
 class NoAnswer:
-    """No decision for this question: the pipeline fails open for it and counts it under `reason`."""
+    """No decision for this question: the pipeline fails open for it and counts it under `reason`.
+
+    Attributes:
+        reason: See `NoAnswerReason`.
+        why: What came instead of an answer, and what to write; it quotes nothing of it. None when that is unknown.
+    """
 
     reason: NoAnswerReason
+    why: str | None = dataclasses.field(default=None, compare=False, repr=False)
 
 
 Answer: TypeAlias = Noul | Choice | Score | NoAnswer
@@ -121,6 +128,7 @@ class Reply(dict[str, Answer]):
         thresholds: Probability per stage ("gate", "router", "validator") measured for this model.
         untuned: Per stage, why the threshold in use may not suit the model that answered.
         truncated: How many requests lost text to the model's window.
+        explanations: Per member passed over, as there, what it returned instead of answers, and what to write.
     """
 
     def __init__(
@@ -133,6 +141,7 @@ class Reply(dict[str, Answer]):
         thresholds: Mapping[str, float] | None = None,
         untuned: Mapping[str, str] | None = None,
         truncated: int = 0,
+        explanations: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(answers)
         self.model = model
@@ -141,6 +150,7 @@ class Reply(dict[str, Answer]):
         self.thresholds = dict(thresholds or {})
         self.untuned = dict(untuned or {})
         self.truncated = truncated
+        self.explanations = dict(explanations or {})
 
 
 @runtime_checkable
@@ -149,7 +159,8 @@ class Decider(Protocol):
 
     A decider may also carry `deadline_s` (seconds a whole recall may take with it), `thresholds`
     (`Thresholds` measured for it, used where the policy sets none), `warm()` (load now, in the
-    caller's thread), `model_id` (names the model that answers) and `answers_custom` (False: it would abstain
+    caller's thread), `is_loaded` (False: turns wait for `warm()` before they ask; without it they do so until `warm()`
+    has returned once), `model_id` (names the model that answers) and `answers_custom` (False: it would abstain
     from questions about anything but the gate, namespaces and records, so it is not asked them).
     """
 
@@ -219,9 +230,46 @@ def checked(answer: object, question: Question) -> Answer:
         Never raises.
     """
     try:
-        return _check(answer, question)
+        found = _check(answer, question)
     except Exception:  # a hostile mapping or number type: whatever it does, it is not an answer
-        return NoAnswer("invalid")
+        found = NoAnswer("invalid")
+    if isinstance(found, NoAnswer) and found.reason in ("invalid", "missing") and not isinstance(answer, NoAnswer):
+        return NoAnswer(found.reason, _explained(answer, question))
+    return found
+
+
+_HOW_TO_ANSWER = {
+    "noul": '{"type": "noul", "noul": P(yes) from 0 to 1}',
+    "choice": '{"type": "choice", "probabilities": {option: P}}, every option of the question, 1 in sum',
+    "score": '{"type": "score", "probabilities": {level: P}}, every level from "0" on, 1 in sum',
+}
+
+
+def _explained(answer: object, question: Question) -> str:
+    """Say what came and what to write, without a word of what came but the names of its types."""
+    try:
+        came = _what_came(answer)
+    except Exception:  # a hostile mapping
+        came = type(answer).__name__
+    return f"{came} came as the answer to a {question.type} question; write {_HOW_TO_ANSWER[question.type]}"
+
+
+def _what_came(answer: object) -> str:
+    if answer is None:
+        return "nothing, or None,"
+    value: object = answer
+    if isinstance(answer, Mapping):
+        if answer.get("type", "noul") != "noul":
+            return f"a {type(answer).__name__} of another type, or whose probabilities do not fit,"
+        if "noul" not in answer:
+            return f"a {type(answer).__name__} without 'noul'"
+        value = answer["noul"]
+    elif isinstance(answer, Noul):
+        value = answer.noul
+    if value is answer:
+        return f"{type(answer).__name__} alone"
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return f"'noul' with {'a number outside 0 to 1' if is_number else type(value).__name__}"
 
 
 def _check(answer: object, question: Question) -> Answer:
@@ -283,6 +331,15 @@ def probability_of(answer: Answer) -> float | None:
     return answer.noul if isinstance(answer, Noul) else None
 
 
+def explanations_of(answers: Mapping[str, Answer]) -> dict[str, str]:
+    """Return, per reason of a `NoAnswer`, why the first one has it, where that is known."""
+    found: dict[str, str] = {}
+    for answer in answers.values():
+        if isinstance(answer, NoAnswer) and answer.why is not None:
+            found.setdefault(answer.reason, answer.why)
+    return found
+
+
 def unanswered(answers: Mapping[str, Answer]) -> dict[str, int]:
     """Count the questions without a usable answer, by reason."""
     counts: dict[str, int] = {}
@@ -301,17 +358,20 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
         questions: What was asked.
 
     Raises:
-        BadAnswer: It returned no mapping.
+        BadReturn: It returned no mapping.
     """
     if inspect.iscoroutine(raw):
         raw.close()  # or Python warns that nobody awaited it
-        raise BadAnswer("decide() returned a coroutine, not a mapping: it is async, make it plain")
+        raise BadReturn("the decider returned a coroutine, not a mapping: it is async, make it plain")
     if not isinstance(raw, Mapping):
-        raise BadAnswer(f"decide() returned {type(raw).__name__}, not a mapping of id to answer")
+        raise BadReturn(
+            f"the decider returned {type(raw).__name__}, not a mapping of id to answer; write "
+            f"{{id: {_HOW_TO_ANSWER['noul']} for id in questions}}"
+        )
     answers = {name: checked(raw.get(name), question) for name, question in questions.items()}
     if isinstance(raw, Reply):
         if not _is_well_formed(raw):
-            raise BadAnswer("decide() returned a Reply whose fields beside the answers are not of its types")
+            raise BadReturn("the decider returned a Reply whose fields beside the answers are not of its types")
         return Reply(
             answers,
             model=_model_id(raw.model),
@@ -320,6 +380,7 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
             thresholds=raw.thresholds,
             untuned=raw.untuned,
             truncated=raw.truncated,
+            explanations=raw.explanations,
         )
     own = attribute_of(decider, "thresholds")
     shipped = dataclasses.asdict(own) if isinstance(own, Thresholds) else {}
@@ -354,7 +415,11 @@ def _is_share(value: Any) -> bool:
 
 
 def _is_well_formed(reply: Reply) -> bool:
-    texts = [*reply.passed_over, *reply.untuned.values()] if isinstance(reply.passed_over, tuple) else [None]
+    texts = (
+        [*reply.passed_over, *reply.untuned.values(), *reply.explanations.values()]
+        if isinstance(reply.passed_over, tuple)
+        else [None]
+    )
     names = [reply.model, reply.answered_by]
     return (
         all(isinstance(text, str) for text in texts)
@@ -369,7 +434,7 @@ def asked(decider: Decider, state: State, questions: Mapping[str, Question]) -> 
     """Ask a decider, with copies that it may change as it likes, and return its checked reply.
 
     Raises:
-        BadAnswer: It returned no mapping.
+        BadReturn: It returned no mapping.
         Exception: Whatever it raises.
     """
     given: State = {"message": state["message"], "previous": list(state["previous"])}
@@ -395,9 +460,9 @@ def name_of(decider: object) -> str:
 
 
 def is_usable(answers: Mapping[str, Answer]) -> bool:
-    """Tell whether a decider works: at least one question has an answer, or an abstention, or there is none."""
+    """Tell whether a decider works: it gave an answer or an abstention, or is being loaded, or nothing was asked."""
     return not answers or any(
-        not isinstance(answer, NoAnswer) or answer.reason == "abstained" for answer in answers.values()
+        not isinstance(answer, NoAnswer) or answer.reason in UNDECIDED for answer in answers.values()
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,9 @@ from .workers import SEARCHES, Call, start, wait
 
 Search = Callable[[str], Iterable[Record]]
 """Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself."""
+
+RecordFilter = Callable[[Record], bool]
+"""Tells whether a record may be used; what it raises is a no."""
 
 _MOST_RECORDS = 1000
 """Records of one search that are read; the service returns 100 at most."""
@@ -41,11 +46,18 @@ class Searcher:
         pinned: Namespaces whose records are kept once fetched.
         pinned_ttl_s: For how long, in seconds.
         target: What is searched, such as a memory's id, for breakers and threads; None: this object alone.
+        record_filter: Called for each record of each turn, in worker threads; None: every record may be used.
     """
 
     def __init__(
-        self, breaker: BreakerSettings, pinned: tuple[str, ...], pinned_ttl_s: float, target: str | None
+        self,
+        breaker: BreakerSettings,
+        pinned: tuple[str, ...],
+        pinned_ttl_s: float,
+        target: str | None,
+        record_filter: RecordFilter | None = None,
     ) -> None:
+        self._filter = record_filter
         self._settings = breaker
         self._pinned_names = pinned
         self._pinned = _PinnedCache(pinned_ttl_s)
@@ -79,8 +91,8 @@ class Searcher:
             if one.ticket is not None:
                 self._breaker(one.namespace).report(one.ticket, error is None, self._settings)
             found, left_out = one.collector.close()
-            if one.call is not None and one.pinned and error is None:
-                self._pinned.put(one.namespace, found)
+            if one.call is not None and one.pinned and not one.cached and error is None:
+                self._pinned.put(one.namespace, tuple(one.collector.fetched))
             records += sorted(found, key=_search_order)
             dropped += left_out
             lookups.append(
@@ -91,15 +103,20 @@ class Searcher:
                     error=error_kind(error) if error is not None else None,
                     cause=None if error is None else cause_of(error, (turn.text, *turn.previous)),
                     pinned=one.pinned,
-                    cached=one.call is None and error is None,
+                    cached=one.cached and error is None,
+                    filter_errors=dict(one.collector.filter_errors),
                     started_s=one.started_s,
                 )
             )
         return Found(tuple(records), tuple(dropped), tuple(lookups))
 
     def _start(self, namespace: str, search: Search, limit_s: float, clock: Clock) -> _Running:
-        one = _Running(namespace, _Collector(), namespace in self._pinned_names, clock.spent())
+        one = _Running(namespace, _Collector(self._filter), namespace in self._pinned_names, clock.spent())
         if one.pinned and (cached := self._pinned.get(namespace)) is not None:
+            one.cached = True
+            if self._filter is not None:  # not here: what it does may take as long as a search
+                one.call = self._call(lambda _: cached, one)
+                return one
             one.collector.add(cached)
         elif limit_s <= 0.0:
             one.error = RetrievalTimeout("no time was left to search")
@@ -108,11 +125,14 @@ class Searcher:
             one.error = RetrievalSkipped(f"not searched: its circuit breaker is open ({again})")
         else:
             one.ticket = ticket
-            lane = self if self._target is None else self._target
-            one.call = start(SEARCHES, _collecting(search, namespace, one.collector), lane, RetrievalOverloaded)
+            one.call = self._call(search, one)
             return one
         one.collector.ended()
         return one
+
+    def _call(self, search: Search, one: _Running) -> Call[None] | StageError:
+        lane = self if self._target is None else self._target
+        return start(SEARCHES, _collecting(search, one.namespace, one.collector), lane, RetrievalOverloaded)
 
     def _breaker(self, namespace: str) -> CircuitBreaker:
         found = self._breakers.get(namespace)
@@ -129,7 +149,11 @@ class Searcher:
 class _Collector:
     """What a search has found so far. Closing takes a copy, so that records that come late touch nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, record_filter: RecordFilter | None) -> None:
+        self.fetched: list[Record] = []
+        """Every record, before the filter."""
+        self.filter_errors: Counter[str] = Counter()
+        self._filter = record_filter
         self._records: list[Record] = []
         self._dropped: list[Dropped] = []
         self._closed = False
@@ -138,13 +162,34 @@ class _Collector:
 
     def add(self, items: Iterable[Any], namespace: str = "") -> None:
         for item in items:
-            if self._closed or len(self._records) >= _MOST_RECORDS:
+            if self._closed or len(self.fetched) >= _MOST_RECORDS:
                 return
             if isinstance(item, Record) and isinstance(item.text, str):
-                self._records.append(item)
+                self.fetched.append(item)
+                reason = self._refused(item)
+                if self._closed:  # while the filter thought about it
+                    return
+                if reason is None:
+                    self._records.append(item)
+                else:
+                    self._dropped.append(Dropped(item, reason))
             else:
                 stand_in = item if isinstance(item, Record) else Record("", namespace)
                 self._dropped.append(Dropped(stand_in, "malformed"))
+
+    def _refused(self, record: Record) -> str | None:
+        if self._filter is None:
+            return None
+        try:
+            allowed = self._filter(record)
+            if inspect.isawaitable(allowed):  # true as an object, and no verdict
+                if inspect.iscoroutine(allowed):
+                    allowed.close()
+                raise TypeError("record_filter is async")
+            return None if allowed else "filtered"
+        except Exception as error:  # it may guard access: closed, not open
+            self.filter_errors[error_kind(error)] += 1
+            return "filter_failed"
 
     def drop(self, dropped: Iterable[Dropped]) -> None:
         self._dropped += [one for one in dropped if isinstance(one, Dropped)]
@@ -170,6 +215,7 @@ class _Running:
     started_s: float
     call: Call[None] | StageError | None = None
     ticket: int | None = None
+    cached: bool = False
     error: BaseException | None = None
 
 

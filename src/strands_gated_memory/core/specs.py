@@ -12,7 +12,15 @@ NAMES = (
 )  # fmt: skip
 """What may stand before the colon; a URL is the other form."""
 
+_MOST_SHOWN = 100
+
 _URL = re.compile(r"https?://", re.IGNORECASE)
+_OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:?//", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"""(?:[\w-]+(?:\.[\w-]+)*|\[[0-9a-f:.]+\])       # a host, or an IPv6 address in brackets
+        (?::\d+)?(?:/.*)?""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _MAY_HOLD_COMMAS = re.compile(r"\s*(?:(?:[\w-]+:\s*)?https?://[^/?#]*[/?#]|fitted:)", re.IGNORECASE)
 """From where on commas may follow: the path of an address, or of a file."""
 
@@ -42,8 +50,26 @@ def why_unknown(spec: str, names: Collection[str] = NAMES) -> str | None:
     if name in names or _URL.match(spec):
         return None
     near = difflib.get_close_matches(name[:40], names, n=1)
+    if not near and (why := _why_no_address(spec)):
+        return why
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return f"is unknown{hint} Known names: {', '.join(map(repr, names))}"
+
+
+def _why_no_address(spec: str) -> str | None:
+    """Return what an address lacks, None for what does not look like one."""
+    scheme = _OTHER_SCHEME.match(spec)
+    address = spec[scheme.end() :] if scheme else spec
+    host = address.partition("/")[0]
+    if scheme:
+        lacks = "has a scheme that cannot be used"
+    elif _ADDRESS.fullmatch(spec) and (host == "localhost" or re.search(r"[./:\[]", spec)):
+        lacks = "is an address without a scheme"
+    else:
+        return None
+    if "@" in spec or "?" in spec or not re.search("[:/]", address):  # it may be or hold a credential: not repeated
+        return f"{lacks}; write http:// or https:// before the host"
+    return f"{lacks}; write 'http://{address[:_MOST_SHOWN]}' or 'https://{address[:_MOST_SHOWN]}'"
 
 
 def _begins_a_spec(text: str, names: Collection[str]) -> bool:

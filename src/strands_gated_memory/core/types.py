@@ -37,12 +37,16 @@ class Failure(NamedTuple):
     """What failed, in words."""
 
 
-GateOutcome = Literal["open", "closed", "failed", "abstained", "ungated", "disabled"]
+UNDECIDED = ("abstained", "warming")
+"""Reasons for no answer that are no failures."""
+
+GateOutcome = Literal["open", "closed", "failed", "abstained", "warming", "ungated", "disabled"]
 """What became of the gate on one turn.
 
 - `"open"`, `"closed"`: it decided.
 - `"failed"`: the decider raised, was late, or gave no valid answer; memory was searched.
 - `"abstained"`: the decider said that it cannot read this turn; memory was searched.
+- `"warming"`: the decider was still being loaded, longer than this turn could wait; memory was searched.
 - `"ungated"`: there is no decider; memory was searched.
 - `"disabled"`: the caller switched recall off for this call; nothing was searched.
 """
@@ -131,7 +135,8 @@ class Dropped:
 
     record: Record
     reason: str
-    """See `DropReason`; retrieval adds its own: out_of_scope, below_relevance_score, own_summary, malformed."""
+    """See `DropReason`; retrieval adds its own: filtered, filter_failed, out_of_scope,
+    below_relevance_score, own_summary, malformed."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,9 @@ class DeciderCall:
     """Why thresholds in use may not suit the model that answered; empty when they do, or the policy set them."""
     started_s: float = 0.0
     """When it began, in seconds since the recall began."""
+    explanations: Mapping[str, str] = field(default_factory=dict)
+    """What came instead of answers and what to write, quoting nothing: per kind of `error`, reason of `no_answers` or
+    entry of `passed_over`, where that is known."""
 
     @property
     def skipped(self) -> bool:
@@ -184,13 +192,18 @@ class DeciderCall:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """What failed: the request, or questions by reason; an abstention is no failure."""
+        """What failed: the request, or questions by reason, but for those of `UNDECIDED`."""
         if self.error is not None:
             return (Failure(self.stage, self.error, self.cause),)
         return tuple(
-            Failure(self.stage, reason, f"{count} of {self.questions} questions got no usable answer")
+            Failure(
+                self.stage,
+                reason,
+                f"{count} of {self.questions} questions got no usable answer"
+                + (f": {self.explanations[reason]}" if reason in self.explanations else ""),
+            )
             for reason, count in self.no_answers.items()
-            if reason != "abstained"
+            if reason not in UNDECIDED
         )
 
 
@@ -213,6 +226,8 @@ class Lookup:
     """Whether a pinned namespace was served without a request."""
     started_s: float = 0.0
     """When it began, in seconds since the recall began."""
+    filter_errors: Mapping[str, int] = field(default_factory=dict)
+    """How many records the record filter failed on, by kind; they were left out."""
 
     @property
     def skipped(self) -> bool:

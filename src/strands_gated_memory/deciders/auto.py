@@ -23,6 +23,10 @@ _KEYS = (
 )
 
 
+_told: set[tuple[str, str]] = set()
+"""What this process has logged; addresses come from the environment, so they are few."""
+
+
 def choose(environment: Mapping[str, str]) -> tuple[str, str]:
     """Return the specification to use, and the reason in words.
 
@@ -51,7 +55,10 @@ def make(resolve: Callable[[str], Decider]) -> Decider:
     """Make the decider that `choose` names, and log which and why."""
     spec, why = choose(os.environ)
     decider = resolve(spec)
-    logger.info("decider=<%s>, reason=<%s> | auto chose this decision model", decider, why)
+    # Once: a server may resolve it for each request.
+    level = logging.DEBUG if (spec, why) in _told else logging.INFO
+    _told.add((spec, why))
+    logger.log(level, "decider=<%s>, reason=<%s> | auto chose this decision model", decider, why)
     return decider
 
 

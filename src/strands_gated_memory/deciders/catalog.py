@@ -24,6 +24,9 @@ from .transports.local import LocalEngine
 
 logger = logging.getLogger(__name__)
 
+_ENGINES: dict[tuple[str, str | None], LocalEngine] = {}
+"""One per checkpoint and device: a process that makes a decider per request holds its model once."""
+
 ALIAS = "jev-latest"
 """The model name that every System One server is to accept (jevcompat's SPEC); sent where none is given."""
 JEV = "jev-1.13.0"
@@ -166,9 +169,10 @@ def strands_decider(checkpoint: str | None = None, *, device: str | None = None)
     Raises:
         ConfigurationError: The package is missing, or the folder holds no checkpoint.
     """
+    engine = LocalEngine(checkpoint, device)
     return DecisionClient(
         SystemOne(),
-        LocalEngine(checkpoint, device),
+        _ENGINES.setdefault((engine.checkpoint, device), engine),
         name="strands-decider",
         family="strands-decider",
         limits=_STRANDS_LIMITS,

@@ -9,11 +9,12 @@ import threading
 import time
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..core import budget, forks
 from ..core.breaker import identity_of
+from ..core.loading import load
 from ..core.questions import (
     Decider,
     NoAnswer,
@@ -26,9 +27,10 @@ from ..core.questions import (
     name_of,
     probability_of,
 )
+from ..core.types import UNDECIDED
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
 from ..core.workers import DECISIONS
-from ..errors import ConfigurationError, error_kind
+from ..errors import BadAnswer, ConfigurationError, error_kind
 from .waiting import result_of
 
 logger = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ CheckMode = Literal["warn", "raise", "off"]
 - `"warn"`: a thread of its own asks; a failure is logged. Only deciders that talk to something are asked.
 - `"raise"`: the constructor asks, any decider, and raises.
 - `"off"`: nobody asks.
+
+Each member of a list is asked for itself, and one that does not answer is named, even if the others do.
 """
 
 SIZES = (1, 8, 20)
@@ -49,6 +53,7 @@ _PATIENCE_S = 60.0
 _DEFAULT_DEADLINE_S = 3.0
 _MOST_AT_ONCE = 4
 """How many deciders may be loaded or probed at a time, in the background."""
+_MOST_CAUSE_CHARACTERS = 600
 _NEEDS: State = {"message": "What should I order for dinner tonight?", "previous": []}
 _NEEDS_NOT: State = {"message": "What is 17 times 23?", "previous": []}
 _NOTE = "The user is vegetarian and allergic to peanuts."
@@ -78,12 +83,28 @@ class Report:
     """How long a recall may take with this decider by default, in seconds."""
     notes: tuple[str, ...] = ()
     """What should be looked at."""
+    members: Mapping[str, str | None] = field(default_factory=dict)
+    """Of a list, lists within it included: why each member does not answer, by name; None for one that does."""
+
+    @property
+    def partly_dead(self) -> bool:
+        """Whether a list answers, but not every member of it."""
+        return self.available and any(self.members.values())
 
 
 def check(decider: Decider) -> Report:
-    """Ask a decider a few questions and time it. Never raises for what the decider does."""
+    """Ask a decider a few questions and time it, a list's members each for itself before.
+
+    Never raises for what the decider does.
+    """
     started = time.monotonic()
-    warm = attribute_of(decider, "warm")
+    members = {name: _warmed(member) or probe(member, _PATIENCE_S) for name, member in _members(decider)}
+    report = _timed(decider, started, warmed=bool(members))
+    return replace(report, members=members)
+
+
+def _timed(decider: Decider, started: float, *, warmed: bool) -> Report:
+    warm = None if warmed else attribute_of(decider, "warm")
     try:
         if callable(warm):
             warm()
@@ -96,7 +117,7 @@ def check(decider: Decider) -> Report:
         return _unavailable(decider, error, started)
     answer = reply["gate"]
     if isinstance(answer, NoAnswer):
-        return _unavailable(decider, RuntimeError(f"the probe question was not answered: {answer.reason}"), started)
+        return _unavailable(decider, BadAnswer(_unanswered(answer)), started)
     latency = {size: _latency_ms(decider, size) for size in SIZES}
     no = _ask_quietly(decider, _NEEDS_NOT)
     threshold = reply.thresholds.get("gate")
@@ -123,9 +144,32 @@ def probe(decider: Decider, seconds: float) -> str | None:
         answer = _ask(decider, _NEEDS, {"gate": GATE_CRITERIA.question()}, seconds)["gate"]
     except Exception as error:
         return f"{error_kind(error)}: {error}"
-    if isinstance(answer, NoAnswer) and answer.reason != "abstained":
-        return f"the probe question was not answered: {answer.reason}"
+    if isinstance(answer, NoAnswer) and answer.reason not in UNDECIDED:
+        return _unanswered(answer)
     return None
+
+
+def _unanswered(answer: NoAnswer) -> str:
+    why = f" ({answer.why})" if answer.why else ""
+    return f"the probe question was not answered: {answer.reason}{why}"
+
+
+def _members(decider: Decider) -> tuple[tuple[str, Decider], ...]:
+    """Return name and decider of each member of a list, none for what is no list."""
+    found = attribute_of(decider, "list_members", ())
+    return _numbered(found) if isinstance(found, tuple) else ()
+
+
+def _numbered(members: Sequence[tuple[str, Decider]]) -> tuple[tuple[str, Decider], ...]:
+    """Tell members of one name apart by their place: lists within a list may repeat a name."""
+    names = [name for name, _ in members]
+    return tuple(
+        (name if names.count(name) == 1 else f"{name} ({at + 1})", member) for at, (name, member) in enumerate(members)
+    )
+
+
+def _listed(failures: Mapping[str, str | None]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in failures.items() if why is not None)
 
 
 class _Starts:
@@ -170,14 +214,18 @@ def check_at_start(decider: Decider | None, mode: CheckMode, key: object = None)
         key: Who the decider is, see `breaker_of`; default the decider itself.
 
     Raises:
-        ConfigurationError: The mode is unknown; or it is "raise" and the decider does not answer.
+        ConfigurationError: The mode is unknown; or it is "raise" and the decider, or a member of a list, does not
+            answer.
     """
     if mode not in ("warn", "raise", "off"):
         raise ConfigurationError(f'decider_check must be "warn", "raise" or "off", got {mode!r}')
     if decider is None:
         return
     if mode == "raise":
-        failure = _warmed(decider) or probe(decider, _deadline_s(decider))
+        if _members(decider):
+            _raise_if_a_member_is_dead(decider)
+            return
+        failure = _warmed(decider, key) or probe(decider, _deadline_s(decider))
         if failure is not None:
             raise ConfigurationError(
                 f"decider {name_of(decider)} does not answer ({failure}); run `strands-gated-memory check <spec>`, "
@@ -191,18 +239,32 @@ def check_at_start(decider: Decider | None, mode: CheckMode, key: object = None)
     if not room.acquire(blocking=False):  # many hang: whoever asks first loads it, and counts what fails
         return
     asks = remote and _starts.is_first(decider if key is None else key)
-    thread = threading.Thread(target=_in_background, args=(decider, asks, room), name="gated-memory-warm", daemon=True)
+    thread = threading.Thread(
+        target=_in_background, args=(decider, asks, room, key), name="gated-memory-warm", daemon=True
+    )
     try:
         thread.start()
     except RuntimeError:  # the process may start no more
         room.release()
 
 
+def _raise_if_a_member_is_dead(decider: Decider) -> None:
+    failures = {name: _warmed(member) or probe(member, _deadline_s(member)) for name, member in _members(decider)}
+    if any(failures.values()):
+        raise ConfigurationError(
+            f"not every decider of the list answers ({_listed(failures)}); leave out what is dead, or pass "
+            'decider_check="warn" to start all the same'
+        )
+
+
 def lines(report: Report, spec: str) -> list[str]:
     """Return a report as lines to print."""
+    members = [f"  {name}: {'NOT available, ' + why if why else 'available'}" for name, why in report.members.items()]
     if not report.available:
-        return [f"{spec}: NOT available", f"  {report.failure}"]
-    found = [f"{spec}: available" + (f", model {report.model}" if report.model else "")]
+        return [f"{spec}: NOT available", f"  {report.failure}", *members]
+    dead = sum(why is not None for why in report.members.values())
+    state = f"PARTLY available, {dead} of {len(report.members)} do not answer" if dead else "available"
+    found = [f"{spec}: {state}" + (f", model {report.model}" if report.model else ""), *members]
     found.append(f"  load or look-up       {report.load_ms:8.0f} ms")
     found += [
         f"  {size:2} question{'s' if size > 1 else ' '}          {'  failed' if ms is None else f'{ms:8.0f}'} ms"
@@ -260,36 +322,54 @@ def _ask_quietly(decider: Decider, state: State) -> float | None:
         return None
 
 
-def _warmed(decider: Decider) -> str | None:
-    warm = attribute_of(decider, "warm")
+def _warmed(decider: Decider, key: object = None) -> str | None:
     try:
-        if callable(warm):
-            warm()
+        load(decider, key, join=True)
     except Exception as error:
         return f"{error_kind(error)}: {error}"
     return None
 
 
-def _in_background(decider: Decider, asks: bool, room: threading.BoundedSemaphore) -> None:
+def _in_background(decider: Decider, asks: bool, room: threading.BoundedSemaphore, key: object) -> None:
     try:
-        _load_and_ask(decider, asks)
+        _load_and_ask(decider, asks, key)
     finally:
         room.release()
 
 
-def _load_and_ask(decider: Decider, asks: bool) -> None:
-    failure = _warmed(decider)
+def _load_and_ask(decider: Decider, asks: bool, key: object) -> None:
+    if members := _members(decider):
+        _load_and_ask_members(decider, members, asks)
+        return
+    failure = _warmed(decider, key)
     if failure is not None and not asks:  # the first decision will fail the same way, and be counted
         logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", failure)
         return
     failure = failure or (probe(decider, _PATIENCE_S) if asks else None)
     if failure is not None:
-        with contextlib.suppress(Exception):  # a log handler of the application's
-            logger.warning(
-                "decider=<%s>, cause=<%s> | the decision model does not answer | turns will recall without it",
-                name_of(decider),
-                failure[:300],
-            )
+        _warn("the decision model does not answer | turns will recall without it", name_of(decider), failure)
+
+
+def _load_and_ask_members(decider: Decider, members: Sequence[tuple[str, Decider]], asks: bool) -> None:
+    """Load every member, and ask those that talk to something."""
+    failures = {
+        name: _warmed(member)
+        or (probe(member, _PATIENCE_S) if asks and attribute_of(member, "remote", False) else None)
+        for name, member in members
+    }
+    if not (asks and any(failures.values())):
+        return
+    if all(failures.values()):
+        _warn("no decider of the list answers | turns will recall without it", name_of(decider), _listed(failures))
+        return
+    for name, failure in failures.items():
+        if failure is not None:
+            _warn("a decider of a list does not answer | the others decide", name, failure)
+
+
+def _warn(what: str, name: str, failure: str) -> None:
+    with contextlib.suppress(Exception):  # a log handler of the application's
+        logger.warning(f"decider=<%s>, cause=<%s> | {what}", name, failure[:_MOST_CAUSE_CHARACTERS])
 
 
 def _unavailable(decider: Decider, error: Exception, started: float) -> Report:
@@ -368,6 +448,7 @@ def decisions(
         found.append(f"{call.stage}: {took}" + (f", model {call.model}" if call.model else ""))
         found += [f"  ! failed open: {call.cause}"] if call.error else []
         found += [f"  ! not answered: {dict(call.no_answers)}"] if call.no_answers else []
+        found += [f"  ! {why}" for why in call.explanations.values()]
         found += [f"  ! {why}" for why in call.untuned]
     return found
 

@@ -102,6 +102,12 @@ class DecisionClient:
         window = self._about().get("window_tokens")
         return dataclasses.replace(self._limits, window_tokens=window) if window else self._limits
 
+    @property
+    def is_loaded(self) -> bool | None:
+        """Whether a model of this process is loaded; None for one elsewhere, for which nothing is."""
+        own = getattr(self._transport, "is_loaded", None)
+        return own if isinstance(own, bool) else None
+
     def warm(self) -> None:
         """Load or look up what the first request needs.
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Mapping, Sequence
 
 from ..core import budget
 from ..core.breaker import CircuitBreaker, breaker_of, settings_in_force
-from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, attribute_of, is_usable
+from ..core.loading import is_ready, load
+from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, attribute_of, explanations_of, is_usable
+from ..core.types import UNDECIDED
 from ..core.workers import PoolFull, WorkerPool
 from ..errors import (
-    BadAnswer,
+    BadReturn,
     ConfigurationError,
     DeciderError,
     DeciderOverloaded,
@@ -19,6 +23,8 @@ from ..errors import (
 )
 from .client import DEFAULT_CALL_S
 from .waiting import result_of
+
+logger = logging.getLogger(__name__)
 
 MEMBERS = WorkerPool("gated-memory-fallback", size=32, share=8, backlog=64)
 """Runs the members, so that one that hangs is passed over."""
@@ -57,9 +63,10 @@ class FallbackDecider:
             raise ConfigurationError('decider is an empty list; write for instance ["jev", "embedded"]')
         self.members = tuple(members)
         self._call_s = call_s
+        self._keys = tuple(keys or [member for _, member in self.members])
         self._breakers = [
             breaker_of(("decider", key), f"decider:{name}")
-            for (name, member), key in zip(self.members, keys or [member for _, member in self.members], strict=True)
+            for (name, member), key in zip(self.members, self._keys, strict=True)
         ]
 
     def __repr__(self) -> str:
@@ -70,6 +77,15 @@ class FallbackDecider:
         """The longest that a member asks for, None if none does."""
         asked = [attribute_of(member, "deadline_s") for _, member in self.members]
         return max((float(one) for one in asked if isinstance(one, int | float)), default=None)
+
+    @property
+    def list_members(self) -> tuple[tuple[str, Decider], ...]:
+        """Name and decider of each member, with the members of a list within the list in its place."""
+        return tuple(
+            one
+            for name, member in self.members
+            for one in attribute_of(member, "list_members", ()) or ((name, member),)
+        )
 
     @property
     def answers_custom(self) -> bool:
@@ -83,21 +99,21 @@ class FallbackDecider:
         return (*self._breakers, *nested)
 
     def warm(self) -> None:
-        """Load every member; one that cannot be loaded does not keep the others from it.
+        """Load every member; one that cannot be loaded is logged and does not keep the others from it.
 
         Raises:
             DeciderUnavailable: None could be loaded.
         """
         failed: list[str] = []
-        for name, member in self.members:
-            warm = attribute_of(member, "warm")
+        for (name, member), key in zip(self.members, self._keys, strict=True):
             try:
-                if callable(warm):
-                    warm()
-            except Exception as error:
-                failed.append(f"{name}: {error_kind(error)}")
+                load(member, key)
+            except Exception as error:  # noqa: PERF203 - once per process
+                failed.append(f"{name}: {error_kind(error)}: {error}")
         if len(failed) == len(self.members):
             raise DeciderUnavailable(f"no decider of the list can be loaded ({'; '.join(failed)})")
+        for failure in failed:
+            logger.warning("cause=<%s> | a decider of a list cannot be loaded | the others decide", failure)
 
     def decide(self, state: State, questions: Mapping[str, Question]) -> Reply:
         """Ask; see `Decider.decide`.
@@ -107,28 +123,42 @@ class FallbackDecider:
         """
         until = budget.until(max(self._call_s, self.deadline_s or 0.0) + _MARGIN_S) - _MARGIN_S
         passed_over: list[str] = []
+        explanations: dict[str, str] = {}
         last: Exception = DeciderUnavailable("nobody was asked")
-        abstained: Reply | None = None
+        undecided: Reply | None = None
         for at, (name, member) in enumerate(self.members):
             share = budget.left(until) / (len(self.members) - at)
             try:
+                began = time.monotonic()
+                if not is_ready(member, self._keys[at], share):
+                    passed_over.append(f"{name}: warming")
+                    undecided = undecided or Reply({question: NoAnswer("warming") for question in questions})
+                    continue
+                share -= time.monotonic() - began
                 reply = _ask(member, self._breakers[at], state, questions, share)
             except Exception as error:
                 last = error
                 passed_over.append(f"{name}: {error_kind(error)}")
+                if isinstance(error, BadReturn):
+                    explanations[passed_over[-1]] = str(error)
                 continue
             reply.answered_by, reply.passed_over = reply.answered_by or name, tuple(passed_over)
+            reply.explanations = {**explanations, **reply.explanations}
             reasons = {answer.reason for answer in reply.values() if isinstance(answer, NoAnswer)}
             if any(not isinstance(answer, NoAnswer) for answer in reply.values()):
                 return reply
-            if reasons <= {"abstained"}:
-                abstained = abstained or reply
-            last = BadAnswer(f"{name} gave no usable answer ({', '.join(sorted(reasons))})")
-            passed_over.append(f"{name}: {'abstained' if reasons <= {'abstained'} else 'no usable answer'}")
-        if abstained is not None:
-            return abstained
+            if reasons <= set(UNDECIDED):
+                undecided = undecided or reply
+            last = BadReturn(f"{name} gave no usable answer ({', '.join(sorted(reasons))})")
+            passed_over.append(
+                f"{name}: {next(iter(reasons)) if reasons and reasons <= set(UNDECIDED) else 'no usable answer'}"
+            )
+            explanations.update((passed_over[-1], why) for why in explanations_of(reply).values())
+        if undecided is not None:
+            return undecided
         kind = type(last) if isinstance(last, DeciderError) else DeciderUnavailable
-        raise kind(f"no decider of the list answered ({'; '.join(passed_over)})")
+        whys = "".join(f"; {who}: {why}" for who, why in explanations.items())
+        raise kind(f"no decider of the list answered ({'; '.join(passed_over)}){whys}")
 
 
 def _ask(

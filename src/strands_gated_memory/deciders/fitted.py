@@ -71,9 +71,21 @@ class FittedDecider:
         return own if isinstance(own, tuple) else ()
 
     @property
+    def list_members(self) -> tuple[tuple[str, Decider], ...]:
+        """Name and decider of each member, if the model is a list; see `FallbackDecider.list_members`."""
+        own = getattr(self._decider, "list_members", ())
+        return own if isinstance(own, tuple) else ()
+
+    @property
     def answers_custom(self) -> bool:
         """Whether the decider that is asked answers questions of a caller's own."""
         return bool(getattr(self._decider, "answers_custom", True))
+
+    @property
+    def is_loaded(self) -> bool | None:
+        """Whether the decider that is asked is loaded; None if it does not say."""
+        own = getattr(self._decider, "is_loaded", None)
+        return own if isinstance(own, bool) else None
 
     def warm(self) -> None:
         """Load the decider that is asked.

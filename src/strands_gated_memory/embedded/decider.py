@@ -50,6 +50,11 @@ class EmbeddedDecider:
     def __repr__(self) -> str:
         return f"EmbeddedDecider({self.model_id!r})"
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the encoder, which takes the time, is in memory."""
+        return self._encoding().is_loaded
+
     def warm(self) -> None:
         """Load the model and run it once, in this thread.
 

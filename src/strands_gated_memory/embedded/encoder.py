@@ -75,6 +75,11 @@ class Encoder:
         self._slots = threading.BoundedSemaphore(self._slot_count)
         self.cache = VectorCache(self._cache_entries)
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the model is in memory."""
+        return self._model is not None
+
     def load(self) -> None:
         """Load the model now, in this thread.
 

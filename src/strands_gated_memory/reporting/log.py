@@ -10,11 +10,12 @@ import functools
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal, ParamSpec
 
 from ..core import forks
-from ..core.types import SKIPPED, Recall
+from ..core.types import SKIPPED, Lookup, Recall
+from .empty_namespaces import ENOUGH, EmptyNamespaces
 from .stats import RecallStats
 
 _P = ParamSpec("_P")
@@ -25,6 +26,7 @@ _CONSEQUENCE = {
     "gate": "searching memory without the gate",
     "validator": "keeping the records without judging them",
     "retrieve": "going on without that namespace's records",
+    "filter": "leaving those records out",
     "turn": "going on without any memory",
     "fallback": "deciding with another model",
 }
@@ -35,6 +37,7 @@ _MOST_KINDS = 1000
 _lock = forks.Lock()
 _failures: Counter[tuple[str, str]] = Counter()
 _said: set[str] = set()
+_EMPTY = EmptyNamespaces()
 
 
 def reset_failure_log() -> None:
@@ -42,6 +45,7 @@ def reset_failure_log() -> None:
     with _lock:
         _failures.clear()
         _said.clear()
+    _EMPTY.clear()
 
 
 def _quietly(log: Callable[_P, None]) -> Callable[_P, None]:
@@ -77,12 +81,43 @@ def log_failures(recall: Recall) -> None:
         for failure in call.failures:
             _log(*failure)
         for who in call.passed_over:
-            _log("fallback", who, "the next decider of the list was asked")
+            _log("fallback", who, call.explanations.get(who, "the next decider of the list was asked"))
         for why in call.untuned:
-            _log_once(why)
+            warn_once(
+                "cause=<%s> | decisions may be too strict or too loose | look at a few with "
+                "`strands-gated-memory ask`, then set RecallPolicy(gate={'threshold': …}, validator={'threshold': …})",
+                why,
+            )
+        if "warming" in call.no_answers:
+            warn_once(
+                "stage=<%s> | the decision model is still being loaded | the turn goes on without a decision; call "
+                "strands_gated_memory.warm(decider) before the first turn",
+                call.stage,
+            )
     for lookup in trace.lookups:
         for failure in lookup.failures:
             _log(*failure)
+        for kind, count in lookup.filter_errors.items():
+            _log("filter", kind, f"record_filter failed on {count} records")
+
+
+@_quietly
+def log_empty_namespaces(memory_id: str, lookups: Iterable[Lookup]) -> None:
+    """Warn, once in this process, about each namespace whose first lookups all found nothing.
+
+    Args:
+        memory_id: The memory that was searched.
+        lookups: Those of a turn, with namespaces that hold no ids of users.
+    """
+    for namespace in _EMPTY.add(memory_id, lookups):
+        logger.warning(
+            "namespace=<%s>, memory=<%s>, lookups=<%d> | no lookup of this namespace has found a record yet | that is "
+            "normal while its users are new; else check the template (a typo, a missing part) against the namespaces "
+            "of the memory's strategies, that a strategy writes there, and the IAM conditions on namespacePath",
+            namespace,
+            memory_id,
+            ENOUGH,
+        )
 
 
 @_quietly
@@ -99,16 +134,15 @@ def log_turn_failure(kind: str, error: Exception | None) -> None:
         _log("turn", kind, f"{type(error).__name__}, its traceback is at DEBUG of {logger.name}")
 
 
-def _log_once(why: str) -> None:
+@_quietly
+def warn_once(message: str, *args: object) -> None:
+    """Warn, once in this process, about what does not change from turn to turn."""
+    said = message % args if args else message
     with _lock:
-        if why in _said or len(_said) >= _MOST_KINDS:
+        if said in _said or len(_said) >= _MOST_KINDS:
             return
-        _said.add(why)
-    logger.warning(
-        "cause=<%s> | decisions may be too strict or too loose | look at a few with `strands-gated-memory ask`, "
-        "then set RecallPolicy(gate={'threshold': …}, validator={'threshold': …})",
-        why,
-    )
+        _said.add(said)
+    logger.warning(message, *args)
 
 
 def _log(stage: str, kind: str, cause: str | None) -> None:

@@ -7,12 +7,13 @@ fail-open that nobody counts looks like a system that works, so failures come fi
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..core import forks
-from ..core.types import DeciderCall, Recall, TurnTrace
+from ..core.types import UNDECIDED, DeciderCall, Lookup, Recall, TurnTrace
+from .empty_namespaces import EmptyNamespaces
 
 _T = TypeVar("_T")
 
@@ -27,7 +28,7 @@ _MOST_BREAKERS = 64
 _MOST_NAMES = 200
 """Names of one kind, such as ids of models, that are counted apart."""
 
-_GATE_OUTCOMES = ("open", "closed", "failed", "abstained", "ungated", "disabled")
+_GATE_OUTCOMES = ("open", "closed", "failed", "abstained", "warming", "ungated", "disabled")
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,17 @@ class RecallStats:
         self._passed_over: Counter[str] = _Named()
         self._models: Counter[str] = _Named()
         self._untuned: Counter[str] = _Named()
+        self._unusable: Counter[str] = _Named()
+        self._filter_errors: Counter[str] = _Named()
         self._decider_s = 0.0
         self._retrieval_s = 0.0
         self._recall_s = 0.0
         self._recent: deque[bool] = deque(maxlen=_RECENT)
         self._alarmed = False
         self._degraded = False
+        self._managers = 0
+        self._empty = EmptyNamespaces()
+        self._logged_turns = 0
         self._breakers: dict[str, str] = {}
 
     def add(self, recall: Recall) -> Counted:
@@ -109,6 +115,9 @@ class RecallStats:
             self._counts["context_tokens"] += trace.block_tokens
             for dropped in recall.dropped:
                 self._dropped[dropped.reason] += 1
+            for lookup in trace.lookups:
+                for kind, count in lookup.filter_errors.items():
+                    self._filter_errors[kind] += count
             for call in trace.decider_calls:
                 self._count_call(call)
             for lookup in searches:
@@ -124,6 +133,37 @@ class RecallStats:
                 alarm=self._note_turn(trace, failed),
                 error_rate=self._error_rate(),
             )
+
+    def add_lookups(self, memory_id: str, lookups: Iterable[Lookup]) -> None:
+        """Count a turn's lookups per namespace, to tell of those that never find anything."""
+        self._empty.add(memory_id, lookups)
+
+    def count_manager(self) -> None:
+        """Note one more manager that adds to these counters."""
+        with self._lock:
+            self._managers += 1
+
+    def note_logged(self) -> None:
+        """Note that the counters have been logged as they are now."""
+        with self._lock:
+            self._logged_turns = self._counts["turns"]
+
+    def is_worth_logging(self, every: int) -> bool:
+        """Tell whether a manager that closes should log the counters, and note that it does.
+
+        Those of one manager are, if anything is new. Those that several share are once, and then every so many
+        turns: a server that makes a manager per request would log them with each request.
+
+        Args:
+            every: As `RecallPolicy.stats_every`.
+        """
+        with self._lock:
+            turns = self._counts["turns"]
+            new = turns - self._logged_turns
+            due = new > 0 and (self._managers <= 1 or self._logged_turns == 0 or new >= every)
+            if due:
+                self._logged_turns = turns
+            return due
 
     def count_trace_error(self) -> bool:
         """Count a line that could not be written to the trace file; return whether it is the first."""
@@ -193,7 +233,7 @@ class RecallStats:
     def _count_call(self, call: DeciderCall) -> None:
         if call.skipped:
             self._counts["decider_skipped"] += 1
-        else:
+        elif "warming" not in call.no_answers:
             self._counts["decider_calls"] += 1
             self._counts["decider_questions"] += call.questions
         self._decider_s += call.seconds
@@ -206,6 +246,8 @@ class RecallStats:
             self._passed_over[who] += 1
         for why in call.untuned:
             self._untuned[why] += 1
+        for why in dict.fromkeys(call.explanations.values()):
+            self._unusable[why] += 1
         if call.answered_by is not None:
             self._answered_by[call.answered_by] += 1
         if call.model is not None:
@@ -233,13 +275,13 @@ class RecallStats:
         return sum(self._recent) / len(self._recent) if self._recent else None
 
     def _count_decider_errors(self) -> int:
-        silent = sum(n for reason, n in self._no_answers.items() if reason != "abstained")
+        silent = sum(n for reason, n in self._no_answers.items() if reason not in UNDECIDED)
         return sum(self._decider_errors.values()) + silent
 
     def _as_dict(self) -> dict[str, Any]:
         counts = self._counts
         errors = Counter(self._decider_errors)
-        errors.update({reason: n for reason, n in self._no_answers.items() if reason != "abstained"})
+        errors.update({reason: n for reason, n in self._no_answers.items() if reason not in UNDECIDED})
         return {
             "turns": counts["turns"],
             "turn_failures": counts["turn_failures"],
@@ -251,12 +293,15 @@ class RecallStats:
             "stock_lookups": counts["stock_lookups"],
             "records_returned": counts["records_returned"],
             "records_dropped": dict(sorted(self._dropped.items())),
+            "record_filter_errors": sum(self._filter_errors.values()),
+            "record_filter_errors_by_kind": dict(sorted(self._filter_errors.items())),
             "records_injected": counts["records_injected"],
             "context_characters": counts["context_characters"],
             "context_tokens": counts["context_tokens"],
             "decider_calls": counts["decider_calls"],
             "decider_questions": counts["decider_questions"],
             "decider_abstentions": self._no_answers["abstained"],
+            "decider_warming": self._no_answers["warming"],
             "decider_ms": round(1000 * self._decider_s, 3),
             "decider_errors": self._count_decider_errors(),
             "decider_errors_by_kind": dict(sorted(errors.items())),
@@ -266,9 +311,11 @@ class RecallStats:
             "decider_answered_by": dict(sorted(self._answered_by.items())),
             "decider_passed_over": dict(sorted(self._passed_over.items())),
             "decider_untuned": dict(sorted(self._untuned.items())),
+            "decider_unusable": dict(sorted(self._unusable.items())),
             "retrieval_ms": round(1000 * self._retrieval_s, 3),
             "retrieval_errors": sum(self._retrieval_errors.values()),
             "retrieval_errors_by_kind": dict(sorted(self._retrieval_errors.items())),
+            "namespaces_without_records": self._empty.suspect(),
             "retrieval_skipped": counts["retrieval_skipped"],
             "retrievals_lost": counts["retrievals_lost"],
             "recall_ms": round(1000 * self._recall_s, 3),
@@ -291,13 +338,29 @@ def _alarms(counts: dict[str, Any]) -> list[str]:
         lines.append(
             f"!! retrieval errors  {counts['retrieval_errors']}  (failed open: results below lack those records)"
         )
+    if counts["record_filter_errors"]:
+        lines.append(
+            f"!! record filter errors  {counts['record_filter_errors']}  "
+            f"{_listed(counts['record_filter_errors_by_kind'])}  (failed closed: those records were left out)"
+        )
     if counts["turn_failures"]:
         lines.append(f"!! turn failures  {counts['turn_failures']}  (failed open: those turns had no memory at all)")
     return lines
 
 
 def _doubts(counts: dict[str, Any]) -> list[str]:
-    """Say where the thresholds in use were not measured for the model that answered."""
+    """Say what came instead of answers, and where thresholds were not measured for the model that answered."""
+    return [
+        *(
+            f"!  {name} gave no record in any of {times} lookups; if its users are not new, check the template"
+            for name, times in counts["namespaces_without_records"].items()
+        ),
+        *(f"!  {why}  ({times} requests)" for why, times in counts["decider_unusable"].items()),
+        *_untuned(counts),
+    ]
+
+
+def _untuned(counts: dict[str, Any]) -> list[str]:
     return [
         f"!  {why}  ({times} requests); set RecallPolicy thresholds of your own"
         for why, times in counts["decider_untuned"].items()
@@ -306,8 +369,8 @@ def _doubts(counts: dict[str, Any]) -> list[str]:
 
 def _rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
     gate = counts["gate"]
-    decided = sum(gate[outcome] for outcome in ("open", "closed", "failed", "abstained"))
-    rest = {name: gate[name] for name in ("abstained", "ungated", "disabled") if gate[name]}
+    decided = sum(gate[outcome] for outcome in ("open", "closed", "failed", *UNDECIDED))
+    rest = {name: gate[name] for name in (*UNDECIDED, "ungated", "disabled") if gate[name]}
     return [
         ("turns", counts["turns"], _listed(rest) if rest else ""),
         ("gate decisions", decided, f"(open {gate['open']}, closed {gate['closed']}, failed {gate['failed']})"),
@@ -347,6 +410,8 @@ def _optional_rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
         for name in ("decider", "retrieval")
         if counts[f"{name}_skipped"]
     ]
+    if counts["decider_warming"]:
+        rows.append(("decider warming", counts["decider_warming"], "(questions while it was being loaded: undecided)"))
     not_closed = {name: state for name, state in counts["breakers"].items() if state != "closed"}
     if not_closed:
         states = ", ".join(f"{name} {state}" for name, state in not_closed.items())

@@ -20,7 +20,7 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
-from ..core.types import DeciderCall, Lookup, Recall, Turn, TurnTrace
+from ..core.types import UNDECIDED, DeciderCall, Lookup, Recall, Turn, TurnTrace
 from .log import log_debug
 
 SCOPE = "strands_gated_memory"
@@ -190,7 +190,7 @@ def _lookup_attributes(lookup: Lookup) -> dict[str, AttributeValue]:
 def _errors(call: DeciderCall) -> dict[str, int]:
     if call.error is not None:
         return {call.error: 1}
-    return {reason: count for reason, count in call.no_answers.items() if reason != "abstained"}
+    return {reason: count for reason, count in call.no_answers.items() if reason not in UNDECIDED}
 
 
 def _end(span: Span, error: str | None, at_ns: int) -> None:

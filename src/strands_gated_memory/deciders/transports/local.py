@@ -77,6 +77,11 @@ class LocalEngine:
         if not isinstance(self._guard, contextlib.nullcontext):
             self._guard = threading.Lock()
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the model is in memory."""
+        return self._engine is not None
+
     def prepare(self) -> None:
         """Load the model and ask it once.
 
