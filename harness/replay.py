@@ -18,8 +18,8 @@ from rich.console import Console
 from strands_gated_memory.core import block as block_stage
 from strands_gated_memory.core import router as router_stage
 from strands_gated_memory.core import select as select_stage
+from strands_gated_memory.core.cuts import CUTS, CutsInForce, cuts_in_force
 from strands_gated_memory.core.policy import RecallPolicy
-from strands_gated_memory.core.questions import Thresholds
 from strands_gated_memory.core.types import Record
 from strands_gated_memory.reporting.trace_file import TraceRecord
 
@@ -70,13 +70,13 @@ def replay(turn: TracedTurn, policy: RecallPolicy) -> Replayed:
     Thresholds that the policy does not set are those that were in force on the turn. Probabilities that were not
     given fail open, as they did. Without text a limit of tokens cannot be applied, and is not.
     """
-    thresholds = _thresholds(turn, policy)
+    cuts = _cuts(turn, policy)
     gate = turn.gate
     if gate is None or gate.outcome == "disabled":
         return Replayed(turn, False, (), (), ())
     gated = [name for name in turn.namespaces or tuple(gate.namespaces) if name not in turn.pinned]
-    opens = gate.probability is None or gate.probability >= thresholds.gate
-    selected = router_stage.choose(gated, gate.namespaces, thresholds.router) if opens else ()
+    opens = gate.probability is None or gate.probability >= cuts.gate.value
+    selected = router_stage.choose(gated, gate.namespaces, cuts.router.value) if opens else ()
     searched = (*sorted(turn.pinned), *selected)
     looked_up = {lookup.namespace for lookup in turn.lookups if lookup.error is None}
     at = [
@@ -84,17 +84,17 @@ def replay(turn: TracedTurn, policy: RecallPolicy) -> Replayed:
         for position, record in enumerate(turn.records)
         if record.namespace in searched and (record.keep or record.reason in _BY_CUTS)
     ]
-    kept = _kept([turn.records[position] for position in at], policy, thresholds)
+    kept = _kept([turn.records[position] for position in at], policy, cuts)
     unknown = tuple(name for name in searched if name not in looked_up)
     return Replayed(turn, opens, searched, tuple(at[position] for position in kept), unknown)
 
 
-def _kept(records: Sequence[TraceRecord], policy: RecallPolicy, thresholds: Thresholds) -> list[int]:
+def _kept(records: Sequence[TraceRecord], policy: RecallPolicy, cuts: CutsInForce) -> list[int]:
     settings = policy.select
     if any(record.rendered is None for record in records):
         settings = settings.model_copy(update={"max_context_tokens": None})
     candidates = [_candidate(record) for record in records]
-    reasons = select_stage.select(candidates, settings, thresholds, block_stage.overhead(TAG))
+    reasons = select_stage.select(candidates, settings, cuts.thresholds(), block_stage.overhead(TAG))
     return [at for at, reason in enumerate(reasons) if reason is None]
 
 
@@ -104,18 +104,9 @@ def _candidate(record: TraceRecord) -> select_stage.Candidate:
     return select_stage.Candidate(stored, line, record.probability)
 
 
-def _thresholds(turn: TracedTurn, policy: RecallPolicy) -> Thresholds:
-    def used(stage: Any, field: str, then: float | None) -> float:
-        now: float = getattr(stage, field)
-        return now if field in stage.model_fields_set or then is None else then
-
-    then = turn.thresholds
-    return Thresholds(
-        gate=used(policy.gate, "threshold", then.gate),
-        router=used(policy.router, "threshold", then.router),
-        validator=used(policy.validator, "threshold", then.validator),
-        relative=used(policy.select, "relative", then.relative),
-    )
+def _cuts(turn: TracedTurn, policy: RecallPolicy) -> CutsInForce:
+    recorded = {name: value for name in CUTS if (value := getattr(turn.thresholds, name)) is not None}
+    return cuts_in_force(policy.cuts(), {}, recorded, None)
 
 
 # Figures

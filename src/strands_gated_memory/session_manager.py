@@ -28,6 +28,7 @@ from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, MessageAd
 from strands.hooks.registry import HookOrder, HookRegistry
 
 from .core import forks
+from .core.cuts import CutsInForce
 from .core.pipeline import RecallPipeline
 from .core.policy import RecallPolicy
 from .core.questions import Decider
@@ -199,8 +200,13 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     @property
     def policy(self) -> RecallPolicy:
-        """The policy in force."""
-        return self._policy
+        """The policy in force; printed, it shows what is used where it sets none."""
+        pipeline = self._source.pipeline
+        return self._policy.with_in_force(pipeline.cuts_in_force(), pipeline.deadline_in_force())
+
+    def cuts_in_force(self) -> CutsInForce:
+        """Return the cuts in force and who set each; see `RecallPipeline.cuts_in_force`."""
+        return self._source.pipeline.cuts_in_force()
 
     @property
     def decider(self) -> Decider | None:

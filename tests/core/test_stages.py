@@ -196,7 +196,7 @@ def test_injection_order_is_a_permutation_best_first_and_undecided_last(probabil
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        *[(("gate", "threshold"), value) for value in (-0.1, 1.1, math.nan, math.inf, True, "0.5", None)],
+        *[(("gate", "threshold"), value) for value in (-0.1, 1.1, math.nan, math.inf, True, "0.5")],
         (("validator", "threshold"), 19),
         (("router", "threshold"), 2),
         (("router", "pinned_ttl_s"), 0),

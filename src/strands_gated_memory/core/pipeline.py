@@ -23,6 +23,7 @@ from . import select as select_stage
 from .asking import Asked, Asker
 from .breaker import BreakerState
 from .budget import Clock
+from .cuts import CutsInForce, InForce
 from .instructions import instructs
 from .policy import RecallPolicy
 from .remembered import SHORT
@@ -45,7 +46,7 @@ class _Decided:
 
     decision: GateDecision
     call: DeciderCall | None
-    thresholds: q.Thresholds
+    cuts: CutsInForce
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class _Judged:
     kept: list[select_stage.Candidate]
     """In the order in which they are injected."""
     call: DeciderCall | None
-    thresholds: q.Thresholds
+    cuts: CutsInForce
 
 
 class RecallPipeline:
@@ -99,6 +100,17 @@ class RecallPipeline:
     def decider(self) -> q.Decider | None:
         """The decision model, None if there is none."""
         return self._asker.decider
+
+    def cuts_in_force(self) -> CutsInForce:
+        """Return the cuts in force and who set each.
+
+        A model whose replies bring cuts measured for it, as hosted ones do, counts from its first reply on.
+        """
+        return self._asker.cuts()
+
+    def deadline_in_force(self) -> InForce:
+        """Return how long a whole recall may take, in seconds, and who set it."""
+        return self._asker.deadline()
 
     def gate(self, turn: Turn, namespaces: Iterable[str]) -> GateDecision:
         """Decide whether this turn looks anything up, and in which namespaces.
@@ -174,10 +186,10 @@ class RecallPipeline:
             block_tokens=self.policy.select.token_counter(block) if block else 0,
             started=clock.started_at,
             thresholds={
-                "gate": decided.thresholds.gate,
-                "router": decided.thresholds.router,
-                "validator": judged.thresholds.validator,
-                "relative": judged.thresholds.relative,
+                "gate": decided.cuts.gate.value,
+                "router": decided.cuts.router.value,
+                "validator": judged.cuts.validator.value,
+                "relative": judged.cuts.relative.value,
             },
             questions=self._wordings,
             breakers=self._breaker_states(namespaces),
@@ -232,7 +244,7 @@ class RecallPipeline:
         probabilities: dict[str, float | None] = dict.fromkeys(namespaces)
         if self.decider is None or not gated:
             decision = GateDecision(True, None, probabilities, gated, "ungated")
-            return _Decided(decision, None, self._asker.thresholds())
+            return _Decided(decision, None, self._asker.cuts())
         gate, router = self.policy.gate.question, self.policy.router.question
         questions: dict[str, q.Question] = {q.GATE_ID: gate.question()}
         asked: dict[str, str] = {}
@@ -243,13 +255,13 @@ class RecallPipeline:
                     questions[asked[name]] = router.question(description)
         # Half of the deadline at most goes to searching, so a decider that hangs does not cost the memory.
         budget_s = clock.deadline_s - min(self.policy.retrieve.timeout_s, clock.deadline_s / 2)
-        answers, call, thresholds = self._asker.ask("gate", turn, questions, budget_s, clock)
-        outcome, probability = gate_stage.read_gate(gate.read(answers[q.GATE_ID]), thresholds.gate)
+        answers, call, cuts = self._asker.ask("gate", turn, questions, budget_s, clock)
+        outcome, probability = gate_stage.read_gate(gate.read(answers[q.GATE_ID]), cuts.gate.value)
         probabilities.update({name: q.probability_of(router.read(answers[key])) for name, key in asked.items()})
         if outcome == "closed":
-            return _Decided(GateDecision(False, probability, probabilities, (), outcome), call, thresholds)
-        selected = router_stage.choose(gated, probabilities, thresholds.router)
-        return _Decided(GateDecision(True, probability, probabilities, selected, outcome), call, thresholds)
+            return _Decided(GateDecision(False, probability, probabilities, (), outcome), call, cuts)
+        selected = router_stage.choose(gated, probabilities, cuts.router.value)
+        return _Decided(GateDecision(True, probability, probabilities, selected, outcome), call, cuts)
 
     def _describe(self, namespace: str) -> str | None:
         given = self.policy.router.descriptions.get(namespace)
@@ -271,7 +283,7 @@ class RecallPipeline:
         present = [at for at, text in enumerate(rendered) if text]
         validator = self.policy.validator
         if self.decider is None or not present:
-            asked = Asked({}, None, self._asker.thresholds())
+            asked = Asked({}, None, self._asker.cuts())
         else:
             questions = {_asks_about(at): validator.question.question(rendered[at]) for at in present}
             if validator.drop_instructions and q.attribute_of(self.decider, "answers_custom", True):
@@ -300,7 +312,7 @@ class RecallPipeline:
         ]
         order = select_stage.injection_order(candidates)
         left_out = select_stage.select(
-            candidates, self.policy.select, asked.thresholds, block_stage.overhead(self._context_tag), order
+            candidates, self.policy.select, asked.cuts.thresholds(), block_stage.overhead(self._context_tag), order
         )
         reasons.update(zip(present, left_out, strict=True))
         judgements = [
@@ -308,7 +320,7 @@ class RecallPipeline:
             for at, record in enumerate(records)
         ]
         kept = [candidates[at] for at in order if left_out[at] is None]
-        return _Judged(judgements, kept, asked.call, asked.thresholds)
+        return _Judged(judgements, kept, asked.call, asked.cuts)
 
     def _instructs(self, record: Record, rendered: str, answer: q.Answer | None, clock: Clock) -> bool:
         """Tell whether a record is to be dropped because it tries to instruct the assistant."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from .questions import Thresholds
 from .same_facts import epoch
@@ -28,20 +28,34 @@ def estimate_tokens(text: str) -> int:
     return math.ceil(len(text) / 4)
 
 
+def _named(counter: Callable[[str], int]) -> str:
+    if counter is not estimate_tokens:
+        raise ValueError(
+            "select.token_counter is a function of yours, which JSON cannot hold; leave it out: "
+            'model_dump(mode="json", exclude={"select": {"token_counter"}})'
+        )
+    return estimate_tokens.__name__
+
+
 class SelectSettings(Settings):
     """What of the relevant records fits the prompt."""
 
     mode: SelectMode = "hybrid"
     """See `SelectMode`."""
-    relative: Probability = 0.25
-    """ranking and hybrid: the least share of the turn's best probability that a record must have."""
+    relative: Probability | None = None
+    """ranking and hybrid: the least share of the turn's best probability that a record must have, 0..1; None: the
+    decider's own, else 0.25."""
     dedupe: bool = True
     """Whether a record with the same id, or the same text, as another one is left out."""
     max_records: Count | None = Field(default=20, ge=0)
     """At most so many records; None: no limit."""
     max_context_tokens: Count | None = Field(default=2000, ge=0)
     """At most so many tokens for the whole block, tag included; None: no limit."""
-    token_counter: Callable[[str], int] = estimate_tokens
+    token_counter: Annotated[
+        Callable[[str], int],
+        BeforeValidator(lambda value: estimate_tokens if value == estimate_tokens.__name__ else value),
+        PlainSerializer(_named, when_used="json"),
+    ] = estimate_tokens
     """Counts the tokens of a text; default: characters / 4, rounded up."""
 
 
@@ -109,7 +123,7 @@ def select(
 def _misses(probability: float | None, mode: SelectMode, thresholds: Thresholds, best: float) -> str | None:
     if probability is None:
         return None
-    if mode != "ranking" and probability < thresholds.validator:
+    if mode != "ranking" and probability < (thresholds.validator or 0.0):
         return "below_threshold"
     if mode != "threshold" and probability < (thresholds.relative or 0.0) * best:
         return "below_best"
