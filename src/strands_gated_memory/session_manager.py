@@ -24,14 +24,17 @@ from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemory
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
 from botocore.config import Config as BotocoreConfig
 from strands import Agent
+from strands.agent.conversation_manager import NullConversationManager
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, MessageAddedEvent
 from strands.hooks.registry import HookOrder, HookRegistry
 
 from .core import forks
+from .core.beginning import Beginning
 from .core.cuts import CutsInForce
 from .core.pipeline import RecallPipeline
 from .core.policy import RecallPolicy
 from .core.questions import Decider
+from .core.settings import warn_caller
 from .core.turn import ask_text, find_ask, turn_of
 from .core.types import GateDecision, Recall, Turn, TurnTrace
 from .deciders.check import CheckMode, check_at_start
@@ -51,6 +54,8 @@ RECALL_SWITCH = "recall"
 """`agent(prompt, invocation_state={"recall": False})` switches recall off for one call."""
 
 _CONNECT_TIMEOUT_S = 1.0
+_NEVER_REMOVES = NullConversationManager
+"""The conversation manager that is known to keep everything; one of an application's may do anything."""
 
 
 @dataclasses.dataclass
@@ -58,6 +63,8 @@ class _AgentState:
     """What this manager keeps for one agent."""
 
     injector: BlockInjector
+    beginning: Beginning | None = None
+    """The beginning of the session; None for an agent that the session manager has not initialised."""
     ask: Mapping[str, Any] | None = None
     """The running invocation's ask until it has been recalled for, compared by identity."""
     running: object = None
@@ -217,8 +224,17 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     def initialize(self, agent: Any, **kwargs: Any) -> None:
         """Restore the session as the parent does, then attach the injector to the agent, once."""
+        is_new, before = self._is_new_session, getattr(agent, "messages", None)
         super().initialize(agent, **kwargs)
-        self._state_of(agent)
+        state = self._state_of(agent)
+        if state is None:
+            return
+        # The parent sets another list when it restores; it cannot tell a failure to from an empty session.
+        restored = agent.messages is not before and bool(agent.messages)
+        whole = is_new or (restored and not self.config.filter_restored_tool_context)
+        state.beginning = Beginning(whole, agent.messages)
+        if whole and self._policy.retrieve.skip_own_summary and type(agent.conversation_manager) is _NEVER_REMOVES:
+            self._warn_about_own_summaries()
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Register the parent's hooks and those that bound a turn."""
@@ -293,7 +309,11 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             return
         turn = turn_of(text, _before(event.agent.messages, event.message), self._policy.turn, tag)
         try:
-            recall = source.pipeline.recall(turn, source.namespaces, source.retriever.search_for(text))
+            recall = source.pipeline.recall(
+                turn,
+                source.namespaces,
+                source.retriever.search_for(text, holds_beginning=self._holds_beginning(event.agent, state)),
+            )
         except RecallFailed as failed:
             if isinstance(failed.recall, Recall):
                 self._report(failed.recall, source, turn)
@@ -307,6 +327,24 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         elif recall.block is not None:
             _insert(event.agent.messages, event.message, recall.block, self._policy.inject.position)
         self._report(recall, source, turn)
+
+    def _holds_beginning(self, agent: Agent, state: _AgentState) -> bool:
+        """Tell whether the conversation says what the session's summary does: no other agent has spoken in it."""
+        if state.beginning is None or len(self._agents) > 1:
+            return False
+        removed = getattr(agent.conversation_manager, "removed_message_count", None)
+        return state.beginning.is_held(agent.messages, removed)
+
+    def _warn_about_own_summaries(self) -> None:
+        for name, search in _searches(self.config, self._policy).items():
+            if search.finds_own_summaries_alone:
+                warn_caller(
+                    f"namespace {name!r} will find nothing: it holds summaries of the running session alone, which are "
+                    f"left out while the conversation holds what they sum up, and a {_NEVER_REMOVES.__name__} never "
+                    "removes any of it; take the namespace out of retrieval_config, or write "
+                    f"{name.partition('{sessionId}')[0]!r} for those of every session, or set "
+                    "RecallPolicy(retrieve={'skip_own_summary': False})"
+                )
 
     def _source_now(self) -> _Source:
         """Return what the configuration names now: the parent reads it on every turn, and so must this."""

@@ -34,7 +34,7 @@ from strands_gated_memory.retrieval.agentcore import (
     NamespaceSearch,
     cut_query,
 )
-from strands_gated_memory.retrieval.namespaces import check_template, fill, in_scope, is_own_summary
+from strands_gated_memory.retrieval.namespaces import check_template, fill, in_scope, is_of_session
 
 PATH = "/users/Bob/"
 
@@ -177,7 +177,7 @@ def test_a_neighbour_is_out_of_scope(actor_id, more):
 
     assert not in_scope(f"/users/{actor_id}{more}/", path)
     assert in_scope(f"/users/{actor_id}/{more}", path)
-    assert isinstance(is_own_summary(f"/users/{actor_id}{more}/", "x", "s"), bool)
+    assert not is_of_session(f"/users/{actor_id}/", "/users/{actorId}/", path, actor_id)
 
 
 @fuzz

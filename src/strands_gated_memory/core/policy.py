@@ -27,7 +27,8 @@ class RetrieveSettings(Settings):
     send_strategy_id: bool = False
     """Whether a namespace's `strategy_id` is sent as a filter; the stock manager never sends it."""
     skip_own_summary: bool = True
-    """Whether the current session's own summary is left out: the conversation holds it already."""
+    """Whether the running session's own summary is left out while the conversation still holds what it sums up.
+    Once the conversation manager, or the application, has removed the session's beginning, it is recalled."""
 
 
 class RenderSettings(Settings):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,11 @@ from .types import Dropped, Lookup, Record, Turn
 from .workers import SEARCHES, Call, start, wait
 
 Search = Callable[[str], Iterable[Record]]
-"""Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself."""
+"""Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself.
+
+Where its results depend on more than the namespace, an attribute `depends_on` holds it: pinned records that are kept
+are used again for an equal one alone.
+"""
 
 _MOST_RECORDS = 1000
 """Records of one search that are read; the service returns 100 at most."""
@@ -66,7 +70,8 @@ class Searcher:
             limit_s: Seconds to wait for all of them; what is not there by then is done without.
             clock: The recall's.
         """
-        running = [self._start(name, search, limit_s, clock) for name in namespaces]
+        depends_on = getattr(search, "depends_on", None)
+        running = [self._start(name, search, limit_s, clock, depends_on) for name in namespaces]
         until = time.monotonic() + limit_s
         for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
             if one.call is not None:
@@ -80,7 +85,7 @@ class Searcher:
                 self._breaker(one.namespace).report(one.ticket, error is None, self._settings)
             found, left_out = one.collector.close()
             if one.call is not None and one.pinned and error is None:
-                self._pinned.put(one.namespace, found)
+                self._pinned.put((one.namespace, depends_on), found)
             records += sorted(found, key=_search_order)
             dropped += left_out
             lookups.append(
@@ -97,9 +102,9 @@ class Searcher:
             )
         return Found(tuple(records), tuple(dropped), tuple(lookups))
 
-    def _start(self, namespace: str, search: Search, limit_s: float, clock: Clock) -> _Running:
+    def _start(self, namespace: str, search: Search, limit_s: float, clock: Clock, depends_on: Hashable) -> _Running:
         one = _Running(namespace, _Collector(), namespace in self._pinned_names, clock.spent())
-        if one.pinned and (cached := self._pinned.get(namespace)) is not None:
+        if one.pinned and (cached := self._pinned.get((namespace, depends_on))) is not None:
             one.collector.add(cached)
         elif limit_s <= 0.0:
             one.error = RetrievalTimeout("no time was left to search")
@@ -191,16 +196,16 @@ class _PinnedCache:
     def __init__(self, ttl_s: float) -> None:
         self._ttl_s = ttl_s
         self._lock = forks.Lock()
-        self._entries: dict[str, tuple[float, tuple[Record, ...]]] = {}
+        self._entries: dict[Hashable, tuple[float, tuple[Record, ...]]] = {}
 
-    def get(self, namespace: str) -> tuple[Record, ...] | None:
+    def get(self, key: Hashable) -> tuple[Record, ...] | None:
         with self._lock:
-            entry = self._entries.get(namespace)
+            entry = self._entries.get(key)
         return entry[1] if entry and time.monotonic() - entry[0] < self._ttl_s else None
 
-    def put(self, namespace: str, records: tuple[Record, ...]) -> None:
+    def put(self, key: Hashable, records: tuple[Record, ...]) -> None:
         with self._lock:
-            self._entries[namespace] = (time.monotonic(), records)
+            self._entries[key] = (time.monotonic(), records)
 
 
 def _search_order(record: Record) -> tuple[float, str, str]:

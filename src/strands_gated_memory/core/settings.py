@@ -40,7 +40,7 @@ class Settings(BaseModel):
 
 
 def warn_caller(message: str) -> None:
-    """Warn, at the line outside this package and pydantic that led here."""
+    """Warn, at the line outside this package, pydantic and the SDKs that led here."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_inside(str(frame.f_globals.get("__name__", ""))):
         level, frame = level + 1, frame.f_back
@@ -48,7 +48,7 @@ def warn_caller(message: str) -> None:
 
 
 def _is_inside(module: str) -> bool:
-    return module.partition(".")[0] in (__name__.partition(".")[0], "pydantic")
+    return module.partition(".")[0] in (__name__.partition(".")[0], "pydantic", "strands", "bedrock_agentcore")
 
 
 def _probability(value: Any) -> float:
