@@ -177,7 +177,7 @@ def candidates(*probabilities):
 def test_a_mode_turns_probabilities_into_a_choice(mode, probabilities, reasons):
     thresholds = Thresholds(gate=0, router=0, validator=0.2, relative=0.5)
 
-    assert select(candidates(*probabilities), SelectSettings(mode=mode), thresholds, "") == reasons
+    assert select(candidates(*probabilities), SelectSettings(mode=mode), thresholds, TAG).reasons == reasons
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12))

@@ -191,7 +191,9 @@ class RecallPolicy(Settings):
         return cls(
             render=RenderSettings(mode="raw"),
             retrieve=RetrieveSettings(skip_own_summary=False),
-            select=SelectSettings(dedupe=False, max_records=None, max_context_tokens=None),
+            select=SelectSettings(
+                dedupe=False, max_records=None, max_context_tokens=None, shorten=False, undecided_order="configuration"
+            ),
             inject=InjectSettings(mode="history", position="before"),
         )
 

@@ -12,6 +12,7 @@ from ..errors import RetrievalOverloaded, RetrievalSkipped, RetrievalTimeout, St
 from . import forks
 from .breaker import BreakerSettings, CircuitBreaker, breaker_of
 from .budget import Clock
+from .select import search_score
 from .types import Dropped, Lookup, Record, Turn
 from .workers import SEARCHES, Call, start, wait
 
@@ -210,8 +211,5 @@ class _PinnedCache:
 
 def _search_order(record: Record) -> tuple[float, str, str]:
     """Best score first, records without a score last, then by id and text: the same order every time."""
-    try:
-        score = math.nan if record.score is None else float(record.score)
-    except (TypeError, ValueError, OverflowError):  # not a number that can be compared
-        score = math.nan
-    return (math.inf if math.isnan(score) else -score, str(record.record_id or ""), record.text)
+    score = search_score(record)
+    return (math.inf if score is None else -score, str(record.record_id or ""), record.text)

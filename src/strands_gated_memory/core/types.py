@@ -17,12 +17,13 @@ from .breaker import BreakerState
 SKIPPED = DeciderSkipped.kind
 """The kind of failure of a call that was not made."""
 
-Stage = Literal["gate", "retrieve", "validator", "turn"]
+Stage = Literal["gate", "retrieve", "validator", "select", "turn"]
 """Where something was decided or failed.
 
 - `"gate"`: the request that holds the gate's and the router's questions.
 - `"retrieve"`: one namespace's search.
 - `"validator"`: the request that holds one question per record.
+- `"select"`: the policy's own counter of tokens.
 - `"turn"`: anything outside these, caught by the last safety net.
 """
 
@@ -106,6 +107,8 @@ class Judgement:
     """Why it is kept or dropped: see `DropReason` and `KeepReason`."""
     rendered: str = ""
     """The record as one line of prose, before escaping."""
+    shortened: bool = False
+    """Whether only its beginning is injected: it is the best of those that do not fit whole."""
 
 
 DropReason = Literal[
@@ -118,7 +121,8 @@ DropReason = Literal[
 - `"instructions"`: it tries to instruct the assistant (`validator.drop_instructions`).
 - `"below_threshold"`: its probability is under `validator.threshold`.
 - `"below_best"`: its probability is too far under the best of this turn (`select.relative`).
-- `"max_records"`, `"max_context_tokens"`: the limits of `select`.
+- `"max_records"`, `"max_context_tokens"`: the limits of `select`. Of the best record that does not fit whole the
+  beginning is kept, see `Judgement.shortened`.
 """
 
 KeepReason = Literal["relevant", "not_judged", "ungated"]
@@ -255,6 +259,18 @@ class TurnTrace:
     """Id and version of the wording in force, for "gate", "router", "validator"."""
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     """State after the turn of each circuit breaker that it met, by name."""
+    select_failures: tuple[Failure, ...] = ()
+    """What failed while the block was filled: the policy's token counter. Tokens are then estimated."""
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What failed open, in the order of the stages; the turn as a whole apart."""
+        steps: tuple[DeciderCall | Lookup, ...] = (
+            *(call for call in self.decider_calls if call.stage == "gate"),
+            *self.lookups,
+            *(call for call in self.decider_calls if call.stage != "gate"),
+        )
+        return (*(failure for step in steps for failure in step.failures), *self.select_failures)
 
 
 @dataclass(frozen=True)
