@@ -13,7 +13,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from ..errors import BadAnswer, ConfigurationError
@@ -52,10 +52,10 @@ class Question:
     """
 
     type: Literal["noul", "choice", "score"]
-    instructions: str
-    criteria: Criteria = None
+    instructions: str = field(repr=False)
+    criteria: Criteria = field(default=None, repr=False)
     about: About = "custom"
-    subject: str | None = None
+    subject: str | None = field(default=None, repr=False)
     wording: str | None = None
 
     def wire(self) -> dict[str, Any]:

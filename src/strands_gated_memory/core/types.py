@@ -1,6 +1,6 @@
 """The values of one turn, in the order in which they flow from the user's message to the injected block.
 
-All are frozen. Nothing here decides.
+All are frozen. Nothing here decides. Their `repr` holds no text of users, as it ends up in logs and tracebacks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ GateOutcome = Literal["open", "closed", "failed", "abstained", "ungated", "disab
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Turn:
     """What the user asks, and what was said just before."""
 
@@ -58,12 +58,15 @@ class Turn:
     previous: tuple[str, ...] = ()
     """Texts before the message, oldest first, user and assistant alternating, ending with the assistant's."""
 
+    def __repr__(self) -> str:
+        return f"<Turn of {len(self.text)} characters, {len(self.previous)} texts before it>"
+
 
 @dataclass(frozen=True)
 class Record:
     """One long-term memory record as retrieved."""
 
-    text: str
+    text: str = field(repr=False)
     """The text as stored: prose, JSON, XML-like topics, anything."""
     namespace: str
     """The namespace key under which it was searched, `{actorId}` and all."""
@@ -73,7 +76,7 @@ class Record:
     """The service's id."""
     created_at: datetime | None = None
     """When the record was written."""
-    metadata: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = field(default=None, repr=False)
     """The record's metadata as the service returned it."""
 
 
@@ -105,7 +108,7 @@ class Judgement:
     """Whether `recall` would inject it, duplicates apart."""
     reason: str
     """Why it is kept or dropped: see `DropReason` and `KeepReason`."""
-    rendered: str = ""
+    rendered: str = field(default="", repr=False)
     """The record as one line of prose, before escaping."""
     shortened: bool = False
     """Whether only its beginning is injected: it is the best of those that do not fit whole."""
@@ -231,9 +234,9 @@ class Lookup:
         return (Failure("retrieve", self.error, f"namespace {self.namespace}: {self.cause}"),)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TurnTrace:
-    """Everything that was decided on one turn, without any text of it."""
+    """Everything that was decided on one turn."""
 
     gate: GateDecision | None
     """None when the turn ended before the gate."""
@@ -262,6 +265,10 @@ class TurnTrace:
     select_failures: tuple[Failure, ...] = ()
     """What failed while the block was filled: the policy's token counter. Tokens are then estimated."""
 
+    def __repr__(self) -> str:
+        outcome = self.failure or (None if self.gate is None else self.gate.outcome)
+        return f"<TurnTrace gate={outcome} judged={len(self.judgements)} failures={len(self.failures)}>"
+
     @property
     def failures(self) -> tuple[Failure, ...]:
         """What failed open, in the order of the stages; the turn as a whole apart."""
@@ -273,9 +280,12 @@ class TurnTrace:
         return (*(failure for step in steps for failure in step.failures), *self.select_failures)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recall:
-    """The result of one turn's recall."""
+    """The result of one turn's recall.
+
+    `print` shows the gate, the namespaces and each record, with its text: for a terminal, never for a log.
+    """
 
     records: tuple[Record, ...]
     """What is injected, in injection order."""
@@ -284,3 +294,15 @@ class Recall:
     dropped: tuple[Dropped, ...]
     """What was retrieved and left out, each with its reason."""
     trace: TurnTrace
+
+    def __repr__(self) -> str:
+        gate = None if self.trace.gate is None else self.trace.gate.outcome
+        return (
+            f"<Recall gate={gate} records={len(self.records)} dropped={len(self.dropped)} "
+            f"block_tokens={self.trace.block_tokens} failures={len(self.trace.failures)}>"
+        )
+
+    def __str__(self) -> str:
+        from .printed import printed
+
+        return printed(self)
