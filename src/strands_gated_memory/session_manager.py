@@ -224,7 +224,8 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     def initialize(self, agent: Any, **kwargs: Any) -> None:
         """Restore the session as the parent does, then attach the injector to the agent, once."""
-        is_new, before = self._is_new_session, getattr(agent, "messages", None)
+        # Private to Strands; without it every session counts as an old one, of which the summary is recalled.
+        is_new, before = getattr(self, "_is_new_session", False), getattr(agent, "messages", None)
         super().initialize(agent, **kwargs)
         state = self._state_of(agent)
         if state is None:
