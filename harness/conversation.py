@@ -24,7 +24,6 @@ from strands_gated_memory.core.policy import RecallPolicy
 from strands_gated_memory.core.questions import About, Answer, Decider, NoAnswer, Question, Reply, State
 from strands_gated_memory.core.render import render_record
 from strands_gated_memory.core.router import describe
-from strands_gated_memory.core.settings import Settings as _PolicySettings
 from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA, ROUTE_CRITERIA
 from strands_gated_memory.deciders.function import FunctionDecider
 from strands_gated_memory.demo.arms import (
@@ -74,7 +73,7 @@ class Arm:
 
 _SELECTIONS = ("threshold", "ranking", "hybrid")
 _SURE = {"gate": {"threshold": 0.5}, "router": {"threshold": 0.5}, "validator": {"threshold": 0.5}}
-_PATIENT = {"deadline_s": 120.0, "retrieve": {"timeout_s": 60.0}, "stats_log": "off"}
+_PATIENT = {"deadline_s": 60.0, "retrieve": {"timeout_s": 30.0}, "stats_log": "off"}
 """Decisions are timed, not cut off: a busy machine must not change what is measured."""
 STOCK = "stock raw"
 ARMS: tuple[Arm, ...] = (
@@ -287,14 +286,9 @@ def _manager(arm: Arm, persona: Persona, memory: Any, staged: StagedDecider | No
 
 
 def _updated(policy: RecallPolicy, changes: Mapping[str, Any]) -> RecallPolicy:
-    def merged(name: str, value: Any) -> Any:
-        now = getattr(policy, name)
-        if not isinstance(now, _PolicySettings):
-            return value
-        return {**{one: getattr(now, one) for one in now.model_fields_set}, **value}
-
-    kept = {name: getattr(policy, name) for name in policy.model_fields_set}
-    return RecallPolicy(**(kept | {name: merged(name, value) for name, value in changes.items()}))
+    kept = policy.model_dump()
+    merged = {name: {**kept[name], **value} if isinstance(value, Mapping) else value for name, value in changes.items()}
+    return RecallPolicy(**(kept | merged))
 
 
 # Figures

@@ -17,8 +17,9 @@ import re
 import sys
 from pathlib import Path
 
-from strands_gated_memory import RecallPolicy
+from strands_gated_memory import RecallPipeline
 from strands_gated_memory.cli import main as command
+from strands_gated_memory.core.cuts import CutName
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.encoder import DATA, Encoder
 
@@ -128,18 +129,22 @@ def replace(text: str, marker: str, content: str) -> str:
     return pattern.sub(lambda match: f"{match[1]}{content}\n{match[2]}", text)
 
 
-def with_defaults(text: str) -> str:
-    """Return the README with the policy's default thresholds in its table."""
-    policy = RecallPolicy()
-    for row, value in (
-        ("gate.threshold", policy.gate.threshold),
-        ("router.threshold", policy.router.threshold),
-        ("validator.threshold", policy.validator.threshold),
-    ):
-        text = re.sub(rf"(\| `{re.escape(row)}` \| )[^|]+( \|)", rf"\g<1>{value:g}\g<2>", text)
-    return re.sub(
-        r"(\| `select.mode`, `.relative` \| )[^|]+( \|)", rf'\g<1>`"hybrid"`, {policy.select.relative:g}\g<2>', text
-    )
+CUT_ROWS: dict[CutName, tuple[str, str]] = {
+    "gate": ("`gate.threshold`", ""),
+    "router": ("`router.threshold`", ""),
+    "validator": ("`validator.threshold`", ""),
+    "relative": ("`select.mode`, `.relative`", '`"hybrid"`, '),
+}
+"""Of each cut: its row in the table of settings, and what stands before it in the cell of defaults."""
+
+
+def with_cuts(text: str) -> str:
+    """Return the README with the cuts in force in its table: those of the embedded model, and of one without any."""
+    embedded, bare = (RecallPipeline(one).cuts_in_force() for one in (EmbeddedDecider(), None))
+    for name, (row, before) in CUT_ROWS.items():
+        cell = f"{before}{getattr(embedded, name).value:g} (else {getattr(bare, name).value:g})"
+        text = re.sub(rf"(\| {re.escape(row)} \| )[^|]+( \|)", rf"\g<1>{cell}\g<2>", text)
+    return text
 
 
 def main() -> int:
@@ -153,14 +158,14 @@ def main() -> int:
     readme = ROOT / "README.md"
     if options.check:
         shown = readme.read_text(encoding="utf-8")
-        current = all(section() in shown for section in (model_section, cache_section))
+        current = with_cuts(shown) == shown and all(section() in shown for section in (model_section, cache_section))
         print("README is current" if current else "stale: run python -m harness.readme")
         return int(not current)
     text = readme.read_text(encoding="utf-8")
     if options.cache:
         readme.write_text(replace(text, "cache", cache_section()), encoding="utf-8")
         return 0
-    text = with_defaults(text)
+    text = with_cuts(text)
     if options.figures:
         times = times_in(text)
     else:

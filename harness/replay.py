@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from rich.console import Console
 from strands_gated_memory.core import block as block_stage
 from strands_gated_memory.core import router as router_stage
 from strands_gated_memory.core import select as select_stage
+from strands_gated_memory.core.cuts import CUTS, CutsInForce, cuts_in_force
 from strands_gated_memory.core.policy import RecallPolicy
-from strands_gated_memory.core.questions import Thresholds
+from strands_gated_memory.core.tokens import estimate_tokens
 from strands_gated_memory.core.types import Record
 from strands_gated_memory.reporting.trace_file import TraceRecord
 
@@ -44,6 +45,7 @@ class Replayed:
         opens: Whether the gate is open now.
         searched: The namespaces that are searched now, pinned ones included.
         kept: Positions in `turn.records` of what is injected now.
+        tokens: Of what is injected now, by the policy's counter; without text it means nothing.
         unknown: Namespaces that are searched now and were not then: nobody knows what they hold.
     """
 
@@ -52,6 +54,7 @@ class Replayed:
     searched: tuple[str, ...]
     kept: tuple[int, ...]
     unknown: tuple[str, ...]
+    tokens: int = 0
 
     @property
     def opened(self) -> bool:
@@ -70,13 +73,13 @@ def replay(turn: TracedTurn, policy: RecallPolicy) -> Replayed:
     Thresholds that the policy does not set are those that were in force on the turn. Probabilities that were not
     given fail open, as they did. Without text a limit of tokens cannot be applied, and is not.
     """
-    thresholds = _thresholds(turn, policy)
+    cuts = _cuts(turn, policy)
     gate = turn.gate
     if gate is None or gate.outcome == "disabled":
         return Replayed(turn, False, (), (), ())
     gated = [name for name in turn.namespaces or tuple(gate.namespaces) if name not in turn.pinned]
-    opens = gate.probability is None or gate.probability >= thresholds.gate
-    selected = router_stage.choose(gated, gate.namespaces, thresholds.router) if opens else ()
+    opens = gate.probability is None or gate.probability >= cuts.gate.value
+    selected = router_stage.choose(gated, gate.namespaces, cuts.router.value) if opens else ()
     searched = (*sorted(turn.pinned), *selected)
     looked_up = {lookup.namespace for lookup in turn.lookups if lookup.error is None}
     at = [
@@ -84,18 +87,18 @@ def replay(turn: TracedTurn, policy: RecallPolicy) -> Replayed:
         for position, record in enumerate(turn.records)
         if record.namespace in searched and (record.keep or record.reason in _BY_CUTS)
     ]
-    kept = _kept([turn.records[position] for position in at], policy, thresholds)
+    selection = _selection([turn.records[position] for position in at], policy, cuts)
     unknown = tuple(name for name in searched if name not in looked_up)
-    return Replayed(turn, opens, searched, tuple(at[position] for position in kept), unknown)
+    kept = tuple(sorted(at[position] for position in selection.kept))
+    return Replayed(turn, opens, searched, kept, unknown, selection.tokens)
 
 
-def _kept(records: Sequence[TraceRecord], policy: RecallPolicy, thresholds: Thresholds) -> list[int]:
+def _selection(records: Sequence[TraceRecord], policy: RecallPolicy, cuts: CutsInForce) -> select_stage.Selection:
     settings = policy.select
     if any(record.rendered is None for record in records):
         settings = settings.model_copy(update={"max_context_tokens": None})
     candidates = [_candidate(record) for record in records]
-    reasons = select_stage.select(candidates, settings, thresholds, block_stage.overhead(TAG))
-    return [at for at, reason in enumerate(reasons) if reason is None]
+    return select_stage.select(candidates, settings, cuts.thresholds(), TAG)
 
 
 def _candidate(record: TraceRecord) -> select_stage.Candidate:
@@ -104,18 +107,9 @@ def _candidate(record: TraceRecord) -> select_stage.Candidate:
     return select_stage.Candidate(stored, line, record.probability)
 
 
-def _thresholds(turn: TracedTurn, policy: RecallPolicy) -> Thresholds:
-    def used(stage: Any, field: str, then: float | None) -> float:
-        now: float = getattr(stage, field)
-        return now if field in stage.model_fields_set or then is None else then
-
-    then = turn.thresholds
-    return Thresholds(
-        gate=used(policy.gate, "threshold", then.gate),
-        router=used(policy.router, "threshold", then.router),
-        validator=used(policy.validator, "threshold", then.validator),
-        relative=used(policy.select, "relative", then.relative),
-    )
+def _cuts(turn: TracedTurn, policy: RecallPolicy) -> CutsInForce:
+    recorded = {name: value for name in CUTS if (value := getattr(turn.thresholds, name)) is not None}
+    return cuts_in_force(policy.cuts(), {}, recorded, None)
 
 
 # Figures
@@ -149,19 +143,20 @@ def figures(replayed: Sequence[Replayed], grades: Mapping[str, Mapping[str, int]
         "added": sum(len(set(one.kept) - set(one.before)) for one in replayed),
         "removed": sum(len(set(one.before) - set(one.kept)) for one in replayed),
         "tokens": (
-            sum(_tokens(one, one.before) for one in replayed) if texts else None,
-            sum(_tokens(one, one.kept) for one in replayed) if texts else None,
+            sum(_tokens_before(one) for one in replayed) if texts else None,
+            sum(one.tokens for one in replayed) if texts else None,
         ),
         "must_have_recall": (recall("before"), recall("kept")),
         "turns_with_unknown": sum(bool(one.unknown) for one in replayed),
     }
 
 
-def _tokens(one: Replayed, positions: Iterable[int]) -> int:
-    candidates = [_candidate(one.turn.records[at]) for at in positions]
-    ordered = [candidates[at].line for at in select_stage.injection_order(candidates)]
-    block = block_stage.block_of(ordered, TAG)
-    return select_stage.estimate_tokens(block) if block else 0
+def _tokens_before(one: Replayed) -> int:
+    if one.turn.block is not None:
+        return estimate_tokens(one.turn.block)
+    candidates = [_candidate(one.turn.records[at]) for at in one.before]
+    block = block_stage.block_of([candidates[at].line for at in select_stage.injection_order(candidates)], TAG)
+    return estimate_tokens(block) if block else 0
 
 
 def rows(replayed: Sequence[Replayed]) -> list[dict[str, Any]]:

@@ -106,7 +106,8 @@ def kept_by(queries: Sequence[Scored], mode: SelectMode, cuts: Sequence[Threshol
     rows = []
     for query, cut in zip(queries, cuts, strict=True):
         candidates = [Candidate(Record("", ""), "", float(p)) for p in query.probabilities]
-        keep = np.array([reason is None for reason in select(candidates, settings, cut, "")], np.bool_)
+        reasons = select(candidates, settings, cut, "user_context").reasons
+        keep = np.array([reason is None for reason in reasons], np.bool_)
         rows.append(_counts(keep, query, grade))
     return Kept(*(np.array(column, np.float64) for column in zip(*rows, strict=True)))
 

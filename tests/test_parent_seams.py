@@ -115,6 +115,22 @@ def test_nothing_of_the_parents_is_overridden_by_accident():
     assert {name for name in written if hasattr(Parent, name)} == OVERRIDDEN
 
 
+def test_the_parent_knows_a_new_session_and_replaces_the_messages_of_a_restored_one(core):
+    """Whether a conversation is the whole session is read off these two."""
+    settings, session = config(core), boto3.Session(region_name="us-east-1")
+    with Parent(settings, boto_session=session) as parent:
+        assert parent._is_new_session is True
+        talking(parent)("Hello")
+    again = Parent(settings, boto_session=session)
+    assert again._is_new_session is False
+    given = []
+
+    agent = talking(again, messages=given)
+
+    assert agent.messages is not given
+    assert len(agent.messages) == 2
+
+
 def test_no_attribute_of_ours_is_one_of_the_parents(core):
     """What our constructor and methods assign to self, against what an instance of the parent holds."""
     tree = ast.parse(Path(session_manager.__file__).read_text(encoding="utf-8"))

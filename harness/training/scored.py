@@ -176,7 +176,7 @@ class Scorer:
         candidates = [
             Candidate(Record(text, "records"), f"- {text}", chance) for text, chance in zip(texts, chances, strict=True)
         ]
-        reasons = select(candidates, RecallPolicy().select, self.thresholds, "")
+        reasons = select(candidates, RecallPolicy().select, self.thresholds, "user_context").reasons
         # A record that is not judged is kept: count it as certain.
         return (
             np.array([1.0 if chance is None else chance for chance in chances]),

@@ -55,7 +55,7 @@ class RecallFailed(GatedMemoryError):
     """What would have failed open, where `RecallPolicy(on_failure="raise")` asks for an exception.
 
     Attributes:
-        stage: Where: "gate", "retrieve", "validator" or "turn".
+        stage: Where: "gate", "retrieve", "validator", "select" or "turn".
         kind: What: the word that the counters use.
         cause: What failed, in words; None when nothing is known.
         recall: The `Recall` that failing open would have given; None outside `RecallPipeline.recall`.

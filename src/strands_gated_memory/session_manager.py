@@ -27,15 +27,19 @@ from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemory
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
 from botocore.config import Config as BotocoreConfig
 from strands import Agent
+from strands.agent.conversation_manager import NullConversationManager
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, BeforeModelCallEvent, MessageAddedEvent
 from strands.hooks.registry import HookOrder, HookRegistry
 
 from .core import forks
+from .core.beginning import Beginning
+from .core.cuts import CutsInForce
 from .core.messages import Message, has_tool_result, is_same, position_of
 from .core.pipeline import RecallPipeline
 from .core.policy import RecallPolicy
 from .core.questions import Decider
 from .core.searching import RecordFilter
+from .core.settings import warn_caller
 from .core.turn import find_ask, find_unanswered, is_answer, text_in, turn_of
 from .core.types import GateDecision, Recall, Turn, TurnTrace
 from .deciders.check import CheckMode, check_at_start
@@ -66,6 +70,8 @@ RECALL_SWITCH = "recall"
 """`agent(prompt, invocation_state={"recall": False})` switches recall off for one call."""
 
 _CONNECT_TIMEOUT_S = 1.0
+_NEVER_REMOVES = NullConversationManager
+"""The conversation manager that is known to keep everything; one of an application's may do anything."""
 
 
 @dataclasses.dataclass
@@ -73,6 +79,8 @@ class _AgentState:
     """What this manager keeps for one agent."""
 
     injector: BlockInjector
+    beginning: Beginning | None = None
+    """The beginning of the session; None for an agent that the session manager has not initialised."""
     awaited: Message | None = None
     """The ask among the invocation's input until it has been added to the conversation."""
     ask: Message | None = None
@@ -105,7 +113,7 @@ class _Configured(NamedTuple):
     searched: tuple[tuple[Any, ...], ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class _Recalled:
     """A recall that is over, and what it was for: it is kept while the ask, and what is searched, stay the same."""
 
@@ -246,8 +254,13 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     @property
     def policy(self) -> RecallPolicy:
-        """The policy in force."""
-        return self._policy
+        """The policy in force; printed, it shows what is used where it sets none."""
+        pipeline = self._source.pipeline
+        return self._policy.with_in_force(pipeline.cuts_in_force(), pipeline.deadline_in_force())
+
+    def cuts_in_force(self) -> CutsInForce:
+        """Return the cuts in force and who set each; see `RecallPipeline.cuts_in_force`."""
+        return self._source.pipeline.cuts_in_force()
 
     @property
     def decider(self) -> Decider | None:
@@ -267,9 +280,19 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
 
     def initialize(self, agent: Any, **kwargs: Any) -> None:
         """Restore the session as the parent does, then attach the injector to the agent, once."""
+        # Private to Strands; without it every session counts as an old one, of which the summary is recalled.
+        is_new, before = getattr(self, "_is_new_session", False), getattr(agent, "messages", None)
         super().initialize(agent, **kwargs)
         self._warn_if_wrapped()
-        self._state_of(agent)
+        state = self._state_of(agent)
+        if state is None:
+            return
+        # The parent sets another list when it restores; it cannot tell a failure to from an empty session.
+        restored = agent.messages is not before and bool(agent.messages)
+        whole = is_new or (restored and not self.config.filter_restored_tool_context)
+        state.beginning = Beginning(whole, agent.messages)
+        if whole and self._policy.retrieve.skip_own_summary and type(agent.conversation_manager) is _NEVER_REMOVES:
+            self._warn_about_own_summaries()
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Register the parent's hooks and those that bound a turn."""
@@ -392,7 +415,11 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         history = agent.messages[: -1 if place is None else place]
         turn = turn_of(text, history, self._policy.turn, state.injector.stored)
         try:
-            recall = source.pipeline.recall(turn, source.namespaces, source.retriever.search_for(text))
+            recall = source.pipeline.recall(
+                turn,
+                source.namespaces,
+                source.retriever.search_for(text, holds_beginning=self._holds_beginning(agent, state)),
+            )
         except RecallFailed as failed:
             if isinstance(failed.recall, Recall):
                 self._report(failed.recall, source, turn)
@@ -420,6 +447,24 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         except Exception as error:
             log_debug("unexpected failure of a recall")
             self._fail(error_kind(error), error)
+
+    def _holds_beginning(self, agent: Agent, state: _AgentState) -> bool:
+        """Tell whether the conversation says what the session's summary does: no other agent has spoken in it."""
+        if state.beginning is None or len(self._agents) > 1:
+            return False
+        removed = getattr(agent.conversation_manager, "removed_message_count", None)
+        return state.beginning.is_held(agent.messages, removed)
+
+    def _warn_about_own_summaries(self) -> None:
+        for name, search in _searches(self.config, self._policy).items():
+            if search.finds_own_summaries_alone:
+                warn_caller(
+                    f"namespace {name!r} will find nothing: it holds summaries of the running session alone, which are "
+                    f"left out while the conversation holds what they sum up, and a {_NEVER_REMOVES.__name__} never "
+                    "removes any of it; take the namespace out of retrieval_config, or write "
+                    f"{name.partition('{sessionId}')[0]!r} for those of every session, or set "
+                    "RecallPolicy(retrieve={'skip_own_summary': False})"
+                )
 
     def _source_now(self) -> _Source:
         """Return what the configuration names now: the parent reads it on every turn, and so must this."""

@@ -30,6 +30,7 @@ def assistant(text):
 TOOL_USE = {"role": "assistant", "content": [{"toolUse": {"name": "t", "toolUseId": "1", "input": {}}}]}
 TOOL_RESULT = {"role": "user", "content": [{"toolResult": {"toolUseId": "1", "content": [{"text": "42"}]}}]}
 
+TAG = "user_context"
 BLOCK = "<user_context>\nsecret\n</user_context>"
 
 # Turn
@@ -203,7 +204,7 @@ def candidates(*probabilities):
 def test_a_mode_turns_probabilities_into_a_choice(mode, probabilities, reasons):
     thresholds = Thresholds(gate=0, router=0, validator=0.2, relative=0.5)
 
-    assert select(candidates(*probabilities), SelectSettings(mode=mode), thresholds, "") == reasons
+    assert select(candidates(*probabilities), SelectSettings(mode=mode), thresholds, TAG).reasons == reasons
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12))
@@ -222,7 +223,7 @@ def test_injection_order_is_a_permutation_best_first_and_undecided_last(probabil
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        *[(("gate", "threshold"), value) for value in (-0.1, 1.1, math.nan, math.inf, True, "0.5", None)],
+        *[(("gate", "threshold"), value) for value in (-0.1, 1.1, math.nan, math.inf, True, "0.5")],
         (("validator", "threshold"), 19),
         (("router", "threshold"), 2),
         (("router", "pinned_ttl_s"), 0),

@@ -99,7 +99,7 @@ def test_the_policy_still_wins(written):
 def test_where_the_file_has_no_threshold_the_deciders_own_holds_then_the_default(written):
     path = written({"router": None, "validator": None}, select={"mode": "hybrid"})
 
-    assert FittedDecider(path, Says(0.5)).thresholds == Thresholds(0.4, 0.2, 0.2)
+    assert FittedDecider(path, Says(0.5)).thresholds == Thresholds(0.4, None, None)
     own = Says(0.5, thresholds=Thresholds(0.9, 0.8, 0.7, 0.6))
     assert FittedDecider(path, own).thresholds == Thresholds(0.4, 0.8, 0.7, 0.6)
 
@@ -226,7 +226,7 @@ def test_thresholds_of_calibrated_probabilities_are_left_to_the_fitted_decider(w
     path = written({"gate": {"calibration": {"kind": "isotonic", "x": [0.1, 0.9], "y": [0.0, 1.0]}}})
     policy = RecallPolicy.from_file(path)
 
-    assert "threshold" not in policy.gate.model_fields_set
+    assert policy.gate.threshold is None
     # With the plain decider nothing of the file's scale is used; with the fitted one its thresholds are.
     assert RecallPipeline(Says(0.25), policy).gate(ASK, ["/facts/"]).outcome == "open"
     assert RecallPipeline(FittedDecider(path, Says(0.25)), policy).gate(ASK, ["/facts/"]).outcome == "closed"

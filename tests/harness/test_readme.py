@@ -97,3 +97,17 @@ def test_new_figures_leave_the_demo_and_the_times(monkeypatch, tmp_path):
 def test_times_that_are_not_there_cannot_be_kept():
     with pytest.raises(ValueError, match=r"run python -m harness\.readme"):
         readme.times_in("# A README")
+
+
+def test_the_table_of_settings_shows_the_cuts_of_the_heads_that_ship():
+    """Read from the shipped file itself: `python -m harness.readme --figures` writes them."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shipped = EmbeddedDecider().thresholds
+    shown = {
+        name: float(re.search(rf"\| {re.escape(row)} \| {before}([\d.]+) \(else", text)[1])
+        for name, (row, before) in readme.CUT_ROWS.items()
+    }
+
+    assert shown == {name: float(f"{getattr(shipped, name):g}") for name in readme.CUT_ROWS}
+    assert readme.with_cuts(text) == text
+    assert readme.with_cuts(text.replace(f"{shipped.gate:g} (else", "0.9 (else")) == text

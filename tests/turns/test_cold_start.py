@@ -88,7 +88,7 @@ def test_turns_that_cannot_wait_for_the_model_are_undecided_and_nothing_has_fail
 def test_a_turn_waits_for_a_model_that_is_about_to_be_there(bench, cold):
     """The model is loaded while the turn waits, and decides it."""
     bench.remember("Likes tea")
-    manager = bench.manager(decider=cold, policy={"deadline_s": 4 * PATIENCE_S})
+    manager = bench.manager(decider=cold, policy={"deadline_s": 60.0})
     threading.Thread(target=lambda: cold.begun.wait(PATIENCE_S) and cold.release.set(), daemon=True).start()
     bench.agent(manager)("What do I drink?")
 

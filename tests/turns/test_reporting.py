@@ -8,7 +8,7 @@ import pytest
 from strands.types.exceptions import SessionException
 from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, judging, last_block, no, yes
 
-from strands_gated_memory import RecallStats
+from strands_gated_memory import RecallPipeline, RecallStats
 
 MARKER = "xyzzymarker"
 LOGGER = "strands_gated_memory"
@@ -144,15 +144,16 @@ def test_a_log_handler_that_raises_costs_nothing(bench, tmp_path, where, on_fail
     assert manager.stats.as_dict()["trace_errors"] == manager.stats.turns == len(agent.model.calls)
 
 
-def test_an_unexpected_failure_costs_the_turn_its_memory_only(bench, caplog):
-    """A token counter of the user's that raises: no block, counted, shouted, and the agent answers."""
+def test_an_unexpected_failure_costs_the_turn_its_memory_only(bench, caplog, monkeypatch):
+    """Whatever raises: no block, counted, shouted, and the agent answers."""
     caplog.set_level(logging.DEBUG, "strands_gated_memory")
     bench.remember("Likes tea")
 
-    def fail(text):
+    def fail(*arguments):
         raise ZeroDivisionError(MARKER)
 
-    manager = bench.manager(decider=yes, policy={"select": {"token_counter": fail}})
+    monkeypatch.setattr(RecallPipeline, "recall", fail)
+    manager = bench.manager(decider=yes)
     agent = bench.agent(manager)
 
     assert str(agent("What do I drink?")).strip() == "Fine."

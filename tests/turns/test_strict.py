@@ -83,13 +83,14 @@ def test_a_search_that_fails_ends_the_turn(bench):
     assert manager.stats.as_dict()["retrieval_errors_by_kind"] == {"access_denied": 1}
 
 
-def test_an_unexpected_failure_ends_the_turn_with_its_cause(bench):
+def test_an_unexpected_failure_ends_the_turn_with_its_cause(bench, monkeypatch):
     bench.remember("Likes tea")
 
-    def fail(text):
+    def fail(*arguments):
         raise ZeroDivisionError
 
-    manager = strict(bench, policy={"select": {"token_counter": fail}})
+    monkeypatch.setattr(RecallPipeline, "recall", fail)
+    manager = strict(bench)
 
     with pytest.raises(RecallFailed, match=r"turn.*ZeroDivisionError") as failed:
         bench.agent(manager)("What do I drink?")

@@ -11,7 +11,7 @@ import pytest
 from bedrock_agentcore.memory.integrations.strands.config import RetrievalConfig
 from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, judging, no, yes
 
-from strands_gated_memory import ConfigurationError, RecallStats
+from strands_gated_memory import ConfigurationError, RecallPipeline, RecallStats
 from strands_gated_memory.errors import GatedMemoryError
 from strands_gated_memory.reporting.trace_file import TraceFile, read_traces
 
@@ -95,7 +95,7 @@ def test_without_content_no_text_is_written_and_with_it_all_is(bench, path, tmp_
     assert second.previous == ["What do I drink?", "Fine."]
 
 
-def test_every_kind_of_turn_can_be_read_back(bench, path):
+def test_every_kind_of_turn_can_be_read_back(bench, path, monkeypatch):
     """Closed, failed, switched off, a failing search, a turn that broke."""
     bench.remember("Likes tea")
     bench.agent(traced(bench, path, decider=no))("Thanks!")
@@ -105,10 +105,11 @@ def test_every_kind_of_turn_can_be_read_back(bench, path):
     bench.core.fail("RetrieveMemoryRecords", "ThrottledException", times=1)
     agent("And then?")
 
-    def fail(text):
+    def fail(*arguments):
         raise ZeroDivisionError
 
-    bench.agent(traced(bench, path, session_id="s3", policy={"select": {"token_counter": fail}}))("And at last?")
+    monkeypatch.setattr(RecallPipeline, "recall", fail)
+    bench.agent(traced(bench, path, session_id="s3"))("And at last?")
 
     found = list(read_traces(path))
     assert [one.gate and one.gate.outcome for one in found] == ["closed", "failed", "disabled", "failed", None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from ..errors import (
@@ -20,6 +19,7 @@ from ..errors import (
 from . import questions as q
 from .breaker import CircuitBreaker, breaker_of, governed_by
 from .budget import Clock, limited_to
+from .cuts import CUTS, DEFAULT_DEADLINE_S, CutName, CutsInForce, InForce, cuts_in_force
 from .loading import is_ready
 from .policy import RecallPolicy
 from .settings import MOST_SECONDS
@@ -33,7 +33,8 @@ _LOADING_SHARE = 0.25
 """Share of the deadline that a turn waits for a model to be loaded: the searches keep their time."""
 _A_WAIT_S = 0.01
 """From which on a turn has waited for a model to be loaded, in seconds."""
-_STAGES = ("gate", "router", "validator", "relative")
+_CUTS_OF: dict[Stage, tuple[CutName, ...]] = {"gate": ("gate", "router"), "validator": ("validator", "relative")}
+"""The cuts that the reply to a stage's request is held against."""
 
 
 class Asked(NamedTuple):
@@ -43,7 +44,7 @@ class Asked(NamedTuple):
     """An answer to every question."""
     call: DeciderCall | None
     """None when nobody was asked."""
-    thresholds: q.Thresholds
+    cuts: CutsInForce
     """Those in force for these answers."""
 
 
@@ -67,10 +68,8 @@ class Asker:
             )
         self.decider = decider
         self._policy = policy
-        self._thresholds = q.Thresholds(
-            policy.gate.threshold, policy.router.threshold, policy.validator.threshold, policy.select.relative
-        )
-        self._set_thresholds = _set_thresholds(policy)
+        self._set_cuts = policy.cuts()
+        self._measured: dict[str, tuple[float, str | None]] = {}
         whose = decider if key is None else key
         name = f"decider:{key if isinstance(key, str) else q.name_of(decider)[:_NAME_CHARACTERS]}"
         self._whose = whose
@@ -80,11 +79,17 @@ class Asker:
 
     @property
     def deadline_s(self) -> float:
-        """Seconds that a whole recall may take: the policy's if set, else the decider's own."""
+        """Seconds that a whole recall may take."""
+        return self.deadline().value
+
+    def deadline(self) -> InForce:
+        """Return the deadline in force: the policy's, else the decider's own."""
+        if self._policy.deadline_s is not None:
+            return InForce(self._policy.deadline_s, "policy")
         own = q.attribute_of(self.decider, "deadline_s")
-        if "deadline_s" in self._policy.model_fields_set or not isinstance(own, int | float):
-            return self._policy.deadline_s
-        return float(own) if 0 < own <= MOST_SECONDS else self._policy.deadline_s
+        if isinstance(own, int | float) and 0 < own <= MOST_SECONDS:
+            return InForce(float(own), "decider", q.title_of(self.decider))
+        return InForce(DEFAULT_DEADLINE_S, "default")
 
     def breakers(self) -> list[CircuitBreaker]:
         """Return its circuit breaker, those of a list's members, and the validator's if it has ever opened."""
@@ -95,22 +100,16 @@ class Asker:
         validator = [self._validator_breaker] if self._validator_breaker.has_opened else []
         return [self._breaker, *(one for one in members if isinstance(one, CircuitBreaker)), *validator]
 
-    def thresholds(self, measured: Mapping[str, float] | None = None) -> q.Thresholds:
-        """Return the thresholds in force: the policy's where set, else those of the model that answered.
+    def cuts(self, reply: q.Reply | None = None) -> CutsInForce:
+        """Return the cuts in force.
 
         Args:
-            measured: What a reply says of them.
+            reply: For its answers; None: as of the latest reply to each stage's request.
         """
-        own = q.attribute_of(self.decider, "thresholds")
-        shipped = {name: getattr(own, name) for name in _STAGES} if isinstance(own, q.Thresholds) else {}
-        if not (shipped or measured):
-            return self._thresholds
-        known = {
-            name: value
-            for name, value in {**shipped, **(measured or {})}.items()
-            if value is not None and name not in self._set_thresholds
-        }
-        return replace(self._thresholds, **known)
+        measured = self._measured if reply is None else _measured_by(reply)
+        if self.decider is None:
+            return cuts_in_force(self._set_cuts, {}, {}, None)
+        return cuts_in_force(self._set_cuts, measured, q.thresholds_of(self.decider), q.title_of(self.decider))
 
     def ask(
         self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float, clock: Clock
@@ -130,6 +129,10 @@ class Asker:
         if error is not None:
             reason: q.NoAnswerReason = "timeout" if error_kind(error) == "timeout" else "missing"
             answers = {name: q.NoAnswer(reason) for name in questions}
+        else:
+            latest = _measured_by(reply)
+            kept = {name: value for name, value in self._measured.items() if name not in _CUTS_OF[stage]}
+            self._measured = kept | {name: latest[name] for name in _CUTS_OF[stage] if name in latest}
         call = DeciderCall(
             stage=stage,
             questions=len(questions),
@@ -140,14 +143,16 @@ class Asker:
             passed_over=reply.passed_over,
             truncated=reply.truncated,
             untuned=tuple(
-                why for name, why in reply.untuned.items() if name != "router" and name not in self._set_thresholds
+                why
+                for name, why in reply.untuned.items()
+                if name != "router" and not (name in CUTS and self._set_cuts[name] is not None)
             ),
             error=error_kind(error) if error is not None else None,
             no_answers={} if error is not None else q.unanswered(answers),
             cause=None if error is None else cause_of(error, (turn.text, *turn.previous, *_subjects(questions))),
             explanations=_explanations(reply, answers, error),
         )
-        return Asked(answers, call, self.thresholds(reply.thresholds))
+        return Asked(answers, call, self.cuts(reply))
 
     def _reply(
         self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float
@@ -207,11 +212,8 @@ def _explanations(reply: q.Reply, answers: Mapping[str, q.Answer], error: BaseEx
     return {**reply.explanations, **q.explanations_of(answers)}
 
 
-def _set_thresholds(policy: RecallPolicy) -> set[str]:
-    """Return the thresholds that the policy's author has set."""
-    stages = {"gate": policy.gate, "router": policy.router, "validator": policy.validator}
-    found = {name for name, stage in stages.items() if "threshold" in stage.model_fields_set}
-    return found | ({"relative"} if "relative" in policy.select.model_fields_set else set())
+def _measured_by(reply: q.Reply) -> dict[str, tuple[float, str | None]]:
+    return {name: (value, reply.model) for name, value in reply.thresholds.items()}
 
 
 def _subjects(questions: Mapping[str, q.Question]) -> list[str]:

@@ -61,11 +61,6 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def overhead(context_tag: str) -> str:
-    """Return what a block holds besides its lines."""
-    return f"<{context_tag}>\n</{context_tag}>"
-
-
 def block_of(lines: Sequence[str], context_tag: str) -> str | None:
     """Return the block, or None when there is nothing to show."""
     if not lines:

@@ -15,9 +15,8 @@ from .wordings import GATE_CRITERIA, Wording, as_wording
 class GateSettings(Settings):
     """When memory is searched at all."""
 
-    threshold: Probability = 0.2
-    """P(a lookup is worth making) from which on it is made, 0..1. Low, because a missed memory costs the
-    user more than a lookup."""
+    threshold: Probability | None = None
+    """P(a lookup is worth making) from which on it is made, 0..1; None: the decider's own, else 0.2."""
     question: Annotated[Wording, BeforeValidator(lambda value: as_wording(value, "gate.question", subject=False))] = (
         GATE_CRITERIA
     )

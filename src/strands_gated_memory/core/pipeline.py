@@ -23,13 +23,15 @@ from . import select as select_stage
 from .asking import Asked, Asker
 from .breaker import BreakerState
 from .budget import Clock
+from .cuts import CutsInForce, InForce
 from .instructions import instructs
 from .policy import RecallPolicy
 from .remembered import SHORT
 from .render import render_record
 from .render.characters import inert
 from .searching import Found, RecordFilter, Search, Searcher
-from .types import UNDECIDED, DeciderCall, Dropped, GateDecision, Judgement, Lookup, Recall, Record, Turn, TurnTrace
+from .tokens import TokenCounter
+from .types import UNDECIDED, DeciderCall, Dropped, Failure, GateDecision, Judgement, Recall, Record, Turn, TurnTrace
 from .wordings import RECORD_INSTRUCTIONS
 
 _VALIDATOR_RESERVE = 0.1
@@ -45,7 +47,7 @@ class _Decided:
 
     decision: GateDecision
     call: DeciderCall | None
-    thresholds: q.Thresholds
+    cuts: CutsInForce
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,13 @@ class _Judged:
     """Judgements, the request that gave them, and the cuts in force."""
 
     judgements: list[Judgement]
-    kept: list[select_stage.Candidate]
-    """In the order in which they are injected."""
+    records: tuple[Record, ...]
+    """Those to inject, in order."""
+    selection: select_stage.Selection
+    failures: tuple[Failure, ...]
+    """Of the policy's token counter."""
     call: DeciderCall | None
-    thresholds: q.Thresholds
+    cuts: CutsInForce
 
 
 class RecallPipeline:
@@ -103,6 +108,17 @@ class RecallPipeline:
         """The decision model, None if there is none."""
         return self._asker.decider
 
+    def cuts_in_force(self) -> CutsInForce:
+        """Return the cuts in force and who set each.
+
+        A model whose replies bring cuts measured for it, as hosted ones do, counts from its first reply on.
+        """
+        return self._asker.cuts()
+
+    def deadline_in_force(self) -> InForce:
+        """Return how long a whole recall may take, in seconds, and who set it."""
+        return self._asker.deadline()
+
     def gate(self, turn: Turn, namespaces: Iterable[str]) -> GateDecision:
         """Decide whether this turn looks anything up, and in which namespaces.
 
@@ -118,7 +134,7 @@ class RecallPipeline:
             RecallFailed: There is no answer, and the policy's `on_failure` is "raise".
         """
         decided = self._gate(turn, tuple(namespaces), Clock(self._asker.deadline_s))
-        self._raise_if_asked((decided.call,))
+        self._raise_if_asked(decided.call.failures if decided.call else ())
         return decided.decision
 
     def judge(self, turn: Turn, records: Sequence[Record]) -> list[Judgement]:
@@ -136,7 +152,7 @@ class RecallPipeline:
         """
         clock = Clock(self._asker.deadline_s)
         judged = self._judge(turn, records, self._render(records, clock), clock)
-        self._raise_if_asked((judged.call,))
+        self._raise_if_asked((*(judged.call.failures if judged.call else ()), *judged.failures))
         return judged.judgements
 
     def recall(self, turn: Turn, namespaces: Iterable[str], search: Search) -> Recall:
@@ -164,7 +180,6 @@ class RecallPipeline:
         unique = [at for at in range(len(rendered)) if at not in repeated]
         duplicates = [Dropped(found.records[at], "duplicate") for at in sorted(repeated)]
         judged = self._judge(turn, [found.records[at] for at in unique], [rendered[at] for at in unique], clock)
-        block = block_stage.block_of([candidate.line for candidate in judged.kept], self._context_tag)
         left_out = tuple(Dropped(j.record, j.reason) for j in judged.judgements if not j.keep)
         trace = TurnTrace(
             gate=gate,
@@ -174,20 +189,21 @@ class RecallPipeline:
             namespaces=len(namespaces),
             returned=len(found.records) + len(found.dropped),
             seconds=clock.spent(),
-            block_tokens=self.policy.select.token_counter(block) if block else 0,
+            block_tokens=judged.selection.tokens,
             started=clock.started_at,
             thresholds={
-                "gate": decided.thresholds.gate,
-                "router": decided.thresholds.router,
-                "validator": judged.thresholds.validator,
-                "relative": judged.thresholds.relative,
+                "gate": decided.cuts.gate.value,
+                "router": decided.cuts.router.value,
+                "validator": judged.cuts.validator.value,
+                "relative": judged.cuts.relative.value,
             },
             questions=self._wordings,
             breakers=self._breaker_states(namespaces),
+            select_failures=judged.failures,
         )
-        records = tuple(candidate.record for candidate in judged.kept)
-        recall = Recall(records, block, (*found.dropped, *duplicates, *left_out), trace)
-        self._raise_if_asked((decided.call, *found.lookups, judged.call), recall)
+        dropped = (*found.dropped, *duplicates, *left_out)
+        recall = Recall(judged.records, judged.selection.block, dropped, trace)
+        self._raise_if_asked(trace.failures, recall)
         return recall
 
     def moved_to(
@@ -215,11 +231,9 @@ class RecallPipeline:
 
     # Failures
 
-    def _raise_if_asked(self, steps: Iterable[DeciderCall | Lookup | None], recall: Recall | None = None) -> None:
-        if self.policy.on_failure != "raise":
-            return
-        for step in steps:
-            for failure in () if step is None else step.failures:
+    def _raise_if_asked(self, failures: Iterable[Failure], recall: Recall | None = None) -> None:
+        if self.policy.on_failure == "raise":
+            for failure in failures:
                 raise RecallFailed(*failure, recall)
 
     def _breaker_states(self, namespaces: Iterable[str]) -> dict[str, BreakerState]:
@@ -235,7 +249,7 @@ class RecallPipeline:
         probabilities: dict[str, float | None] = dict.fromkeys(namespaces)
         if self.decider is None or not gated:
             decision = GateDecision(True, None, probabilities, gated, "ungated")
-            return _Decided(decision, None, self._asker.thresholds())
+            return _Decided(decision, None, self._asker.cuts())
         gate, router = self.policy.gate.question, self.policy.router.question
         questions: dict[str, q.Question] = {q.GATE_ID: gate.question()}
         asked: dict[str, str] = {}
@@ -246,13 +260,13 @@ class RecallPipeline:
                     questions[asked[name]] = router.question(description)
         # Half of the deadline at most goes to searching, so a decider that hangs does not cost the memory.
         budget_s = clock.deadline_s - min(self.policy.retrieve.timeout_s, clock.deadline_s / 2)
-        answers, call, thresholds = self._asker.ask("gate", turn, questions, budget_s, clock)
-        outcome, probability = gate_stage.read_gate(gate.read(answers[q.GATE_ID]), thresholds.gate)
+        answers, call, cuts = self._asker.ask("gate", turn, questions, budget_s, clock)
+        outcome, probability = gate_stage.read_gate(gate.read(answers[q.GATE_ID]), cuts.gate.value)
         probabilities.update({name: q.probability_of(router.read(answers[key])) for name, key in asked.items()})
         if outcome == "closed":
-            return _Decided(GateDecision(False, probability, probabilities, (), outcome), call, thresholds)
-        selected = router_stage.choose(gated, probabilities, thresholds.router)
-        return _Decided(GateDecision(True, probability, probabilities, selected, outcome), call, thresholds)
+            return _Decided(GateDecision(False, probability, probabilities, (), outcome), call, cuts)
+        selected = router_stage.choose(gated, probabilities, cuts.router.value)
+        return _Decided(GateDecision(True, probability, probabilities, selected, outcome), call, cuts)
 
     def _describe(self, namespace: str) -> str | None:
         given = self.policy.router.descriptions.get(namespace)
@@ -274,7 +288,7 @@ class RecallPipeline:
         present = [at for at, text in enumerate(rendered) if text]
         validator = self.policy.validator
         if self.decider is None or not present:
-            asked = Asked({}, None, self._asker.thresholds())
+            asked = Asked({}, None, self._asker.cuts())
         else:
             questions = {_asks_about(at): validator.question.question(rendered[at]) for at in present}
             if validator.drop_instructions and q.attribute_of(self.decider, "answers_custom", True):
@@ -301,17 +315,18 @@ class RecallPipeline:
             )
             for at in present
         ]
-        order = select_stage.injection_order(candidates)
-        left_out = select_stage.select(
-            candidates, self.policy.select, asked.thresholds, block_stage.overhead(self._context_tag), order
+        counter = TokenCounter(self.policy.select.token_counter, lambda: clock.left() <= 0.0)
+        selection = select_stage.select(
+            candidates, self.policy.select, asked.cuts.thresholds(), self._context_tag, counter
         )
-        reasons.update(zip(present, left_out, strict=True))
+        reasons.update(zip(present, selection.reasons, strict=True))
+        shortened = {present[at] for at in selection.shortened}
         judgements = [
-            self._judgement(record, rendered[at], probabilities.get(at), reasons[at])
+            self._judgement(record, rendered[at], probabilities.get(at), reasons[at], at in shortened)
             for at, record in enumerate(records)
         ]
-        kept = [candidates[at] for at in order if left_out[at] is None]
-        return _Judged(judgements, kept, asked.call, asked.thresholds)
+        kept = tuple(candidates[at].record for at in selection.kept)
+        return _Judged(judgements, kept, selection, counter.failures, asked.call, asked.cuts)
 
     def _instructs(self, record: Record, rendered: str, answer: q.Answer | None, clock: Clock) -> bool:
         """Tell whether a record is to be dropped because it tries to instruct the assistant."""
@@ -323,11 +338,13 @@ class RecallPipeline:
         probability = q.probability_of(answer)
         return probability is not None and probability >= self.policy.validator.instructions_threshold
 
-    def _judgement(self, record: Record, rendered: str, probability: float | None, drop: str | None) -> Judgement:
+    def _judgement(
+        self, record: Record, rendered: str, probability: float | None, drop: str | None, shortened: bool
+    ) -> Judgement:
         if drop is not None:
             return Judgement(record, probability, False, drop, rendered)
         kept = "ungated" if self.decider is None else "not_judged" if probability is None else "relevant"
-        return Judgement(record, probability, True, kept, rendered)
+        return Judgement(record, probability, True, kept, rendered, shortened)
 
     def _render(self, records: Sequence[Record], clock: Clock) -> list[str]:
         texts = [record.text[:_LONGEST_TEXT] if isinstance(record.text, str) else "" for record in records]

@@ -13,7 +13,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from ..errors import BadReturn, ConfigurationError
@@ -52,10 +52,10 @@ class Question:
     """
 
     type: Literal["noul", "choice", "score"]
-    instructions: str
-    criteria: Criteria = None
+    instructions: str = field(repr=False)
+    criteria: Criteria = field(default=None, repr=False)
     about: About = "custom"
-    subject: str | None = None
+    subject: str | None = field(default=None, repr=False)
     wording: str | None = None
 
     def wire(self) -> dict[str, Any]:
@@ -185,25 +185,27 @@ class Thresholds:
     """Probabilities (0..1) at which a decider's answers were measured to separate best.
 
     Attributes:
-        gate: As `RecallPolicy.gate.threshold`.
+        gate: As `RecallPolicy.gate.threshold`; None: none was measured, as for the others.
         router: As `RecallPolicy.router.threshold`.
         validator: As `RecallPolicy.validator.threshold`.
-        relative: As `RecallPolicy.select.relative`, a share; None leaves the policy's.
+        relative: As `RecallPolicy.select.relative`, a share.
 
     Raises:
         ConfigurationError: (a ValueError) a value is no number from 0 to 1.
     """
 
-    gate: float
-    router: float
-    validator: float
+    gate: float | None
+    router: float | None
+    validator: float | None
     relative: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("gate", "router", "validator", "relative"):
             value = getattr(self, name)
-            if not (_is_share(value) or (name == "relative" and value is None)):
-                raise ConfigurationError(f"Thresholds.{name} must be a number from 0 to 1, got {value!r}")
+            if not (value is None or _is_share(value)):
+                raise ConfigurationError(
+                    f"Thresholds.{name} must be a number from 0 to 1, or None if none was measured, got {value!r}"
+                )
 
 
 def state_of(turn: Turn) -> State:
@@ -382,13 +384,14 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
             truncated=raw.truncated,
             explanations=raw.explanations,
         )
+    return Reply(answers, model=_model_id(attribute_of(decider, "model_id")), thresholds=thresholds_of(decider))
+
+
+def thresholds_of(decider: object) -> dict[str, float]:
+    """Return the thresholds that a decider ships, by stage."""
     own = attribute_of(decider, "thresholds")
     shipped = dataclasses.asdict(own) if isinstance(own, Thresholds) else {}
-    return Reply(
-        answers,
-        model=_model_id(attribute_of(decider, "model_id")),
-        thresholds={name: value for name, value in shipped.items() if value is not None},
-    )
+    return {name: value for name, value in shipped.items() if value is not None}
 
 
 def attribute_of(decider: object, name: str, default: Any = None) -> Any:
@@ -400,6 +403,7 @@ def attribute_of(decider: object, name: str, default: Any = None) -> Any:
 
 
 _MODEL_ID_CHARACTERS = 128
+_NAME_CHARACTERS = 80
 
 
 def _model_id(value: object) -> str | None:
@@ -457,6 +461,11 @@ def _is_ours(decider: object) -> bool:
 def name_of(decider: object) -> str:
     """Return what to call a decider: its repr if it is ours, its class otherwise, as a foreign repr may hold a key."""
     return repr(decider) if _is_ours(decider) else type(decider).__name__
+
+
+def title_of(decider: object) -> str:
+    """Return what to call a decider in what is printed: its model's id, else its name, in 80 characters at most."""
+    return _model_id(attribute_of(decider, "model_id")) or name_of(decider)[:_NAME_CHARACTERS]
 
 
 def is_usable(answers: Mapping[str, Answer]) -> bool:

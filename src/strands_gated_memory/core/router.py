@@ -16,8 +16,8 @@ from .wordings import ROUTE_CRITERIA, Wording, as_wording
 class RouterSettings(Settings):
     """Which namespaces are searched once the gate is open."""
 
-    threshold: Probability = 0.2
-    """P(the namespace is needed) from which on it is searched, 0..1."""
+    threshold: Probability | None = None
+    """P(the namespace is needed) from which on it is searched, 0..1; None: the decider's own, else 0.2."""
     question: Annotated[Wording, BeforeValidator(lambda value: as_wording(value, "router.question", subject=True))] = (
         ROUTE_CRITERIA
     )

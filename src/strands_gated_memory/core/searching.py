@@ -6,7 +6,7 @@ import inspect
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,16 @@ from ..errors import RetrievalOverloaded, RetrievalSkipped, RetrievalTimeout, St
 from . import forks
 from .breaker import BreakerSettings, CircuitBreaker, breaker_of
 from .budget import Clock
+from .select import search_score
 from .types import Dropped, Lookup, Record, Turn
 from .workers import SEARCHES, Call, start, wait
 
 Search = Callable[[str], Iterable[Record]]
-"""Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself."""
+"""Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself.
+
+Where its results depend on more than the namespace, an attribute `depends_on` holds it: pinned records that are kept
+are used again for an equal one alone.
+"""
 
 RecordFilter = Callable[[Record], bool]
 """Tells whether a record may be used; what it raises is a no."""
@@ -78,7 +83,8 @@ class Searcher:
             limit_s: Seconds to wait for all of them; what is not there by then is done without.
             clock: The recall's.
         """
-        running = [self._start(name, search, limit_s, clock) for name in namespaces]
+        depends_on = getattr(search, "depends_on", None)
+        running = [self._start(name, search, limit_s, clock, depends_on) for name in namespaces]
         until = time.monotonic() + limit_s
         for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
             if one.call is not None:
@@ -92,7 +98,7 @@ class Searcher:
                 self._breaker(one.namespace).report(one.ticket, error is None, self._settings)
             found, left_out = one.collector.close()
             if one.call is not None and one.pinned and not one.cached and error is None:
-                self._pinned.put(one.namespace, tuple(one.collector.fetched))
+                self._pinned.put((one.namespace, depends_on), tuple(one.collector.fetched))
             records += sorted(found, key=_search_order)
             dropped += left_out
             lookups.append(
@@ -110,9 +116,9 @@ class Searcher:
             )
         return Found(tuple(records), tuple(dropped), tuple(lookups))
 
-    def _start(self, namespace: str, search: Search, limit_s: float, clock: Clock) -> _Running:
+    def _start(self, namespace: str, search: Search, limit_s: float, clock: Clock, depends_on: Hashable) -> _Running:
         one = _Running(namespace, _Collector(self._filter), namespace in self._pinned_names, clock.spent())
-        if one.pinned and (cached := self._pinned.get(namespace)) is not None:
+        if one.pinned and (cached := self._pinned.get((namespace, depends_on))) is not None:
             one.cached = True
             if self._filter is not None:  # not here: what it does may take as long as a search
                 one.call = self._call(lambda _: cached, one)
@@ -237,22 +243,19 @@ class _PinnedCache:
     def __init__(self, ttl_s: float) -> None:
         self._ttl_s = ttl_s
         self._lock = forks.Lock()
-        self._entries: dict[str, tuple[float, tuple[Record, ...]]] = {}
+        self._entries: dict[Hashable, tuple[float, tuple[Record, ...]]] = {}
 
-    def get(self, namespace: str) -> tuple[Record, ...] | None:
+    def get(self, key: Hashable) -> tuple[Record, ...] | None:
         with self._lock:
-            entry = self._entries.get(namespace)
+            entry = self._entries.get(key)
         return entry[1] if entry and time.monotonic() - entry[0] < self._ttl_s else None
 
-    def put(self, namespace: str, records: tuple[Record, ...]) -> None:
+    def put(self, key: Hashable, records: tuple[Record, ...]) -> None:
         with self._lock:
-            self._entries[namespace] = (time.monotonic(), records)
+            self._entries[key] = (time.monotonic(), records)
 
 
 def _search_order(record: Record) -> tuple[float, str, str]:
     """Best score first, records without a score last, then by id and text: the same order every time."""
-    try:
-        score = math.nan if record.score is None else float(record.score)
-    except (TypeError, ValueError, OverflowError):  # not a number that can be compared
-        score = math.nan
-    return (math.inf if math.isnan(score) else -score, str(record.record_id or ""), record.text)
+    score = search_score(record)
+    return (math.inf if score is None else -score, str(record.record_id or ""), record.text)

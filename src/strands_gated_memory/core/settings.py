@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
+import warnings
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, model_validator
 
 MOST_SECONDS = 3600.0
 """The longest deadline or timeout; a longer one is a slip of the unit."""
+LONG_WAIT_S = 60.0
+"""What nobody who waits for an answer waits for: from here on a deadline is likely meant in milliseconds."""
 
 
 class Settings(BaseModel):
@@ -28,6 +32,24 @@ class Settings(BaseModel):
                     raise ValueError(f"{cls.__name__} has no setting {name!r}; {hint}")
         return values
 
+    def changed(self) -> dict[str, Any]:
+        """Return the settings that differ from the defaults."""
+        default = type(self)()
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: value for name, value in values.items() if value != getattr(default, name)}
+
+
+def warn_caller(message: str) -> None:
+    """Warn, at the line outside this package, pydantic and the SDKs that led here."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_inside(str(frame.f_globals.get("__name__", ""))):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level + 1)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] in (__name__.partition(".")[0], "pydantic", "strands", "bedrock_agentcore")
+
 
 def _probability(value: Any) -> float:
     number = _number(value, "a probability in 0..1")
@@ -40,7 +62,18 @@ def _probability(value: Any) -> float:
 def _seconds(value: Any) -> float:
     number = _number(value, "a number of seconds above 0")
     if not 0.0 < number <= MOST_SECONDS:
-        raise ValueError(f"must be a number of seconds above 0, at most {MOST_SECONDS:g}, got {value!r}")
+        hint = f"; did you mean {number / 1000:g}?" if number > MOST_SECONDS else ""
+        raise ValueError(f"must be a number of seconds above 0, at most {MOST_SECONDS:g}, got {value!r}{hint}")
+    return number
+
+
+def _wait(value: Any, info: ValidationInfo) -> float:
+    number = _seconds(value)
+    if number > LONG_WAIT_S:
+        warn_caller(
+            f"{info.field_name}={value!r} lets a turn wait for up to {number / 60:.3g} minutes, as it is in seconds; "
+            f"if you meant milliseconds, write {info.field_name}={number / 1000:g}"
+        )
     return number
 
 
@@ -67,6 +100,9 @@ Probability = Annotated[float, BeforeValidator(_probability)]
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A duration in seconds, above 0, at most `MOST_SECONDS`."""
+
+Wait = Annotated[float, BeforeValidator(_wait)]
+"""How long a turn may wait, in seconds, as `Seconds`; over `LONG_WAIT_S` draws a warning."""
 
 Count = Annotated[int, BeforeValidator(_count)]
 """A whole number; neither a text nor a truth value is one."""

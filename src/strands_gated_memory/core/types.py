@@ -1,6 +1,6 @@
 """The values of one turn, in the order in which they flow from the user's message to the injected block.
 
-All are frozen. Nothing here decides.
+All are frozen. Nothing here decides. Their `repr` holds no text of users, as it ends up in logs and tracebacks.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from .breaker import BreakerState
 SKIPPED = DeciderSkipped.kind
 """The kind of failure of a call that was not made."""
 
-Stage = Literal["gate", "retrieve", "validator", "turn"]
+Stage = Literal["gate", "retrieve", "validator", "select", "turn"]
 """Where something was decided or failed.
 
 - `"gate"`: the request that holds the gate's and the router's questions.
 - `"retrieve"`: one namespace's search.
 - `"validator"`: the request that holds one question per record.
+- `"select"`: the policy's own counter of tokens.
 - `"turn"`: anything outside these, caught by the last safety net.
 """
 
@@ -52,7 +53,7 @@ GateOutcome = Literal["open", "closed", "failed", "abstained", "warming", "ungat
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Turn:
     """What the user asks, and what was said just before."""
 
@@ -61,12 +62,15 @@ class Turn:
     previous: tuple[str, ...] = ()
     """Texts before the message, oldest first, user and assistant alternating, ending with the assistant's."""
 
+    def __repr__(self) -> str:
+        return f"<Turn of {len(self.text)} characters, {len(self.previous)} texts before it>"
+
 
 @dataclass(frozen=True)
 class Record:
     """One long-term memory record as retrieved."""
 
-    text: str
+    text: str = field(repr=False)
     """The text as stored: prose, JSON, XML-like topics, anything."""
     namespace: str
     """The namespace key under which it was searched, `{actorId}` and all."""
@@ -76,7 +80,7 @@ class Record:
     """The service's id."""
     created_at: datetime | None = None
     """When the record was written."""
-    metadata: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = field(default=None, repr=False)
     """The record's metadata as the service returned it."""
 
 
@@ -108,8 +112,10 @@ class Judgement:
     """Whether `recall` would inject it, duplicates apart."""
     reason: str
     """Why it is kept or dropped: see `DropReason` and `KeepReason`."""
-    rendered: str = ""
+    rendered: str = field(default="", repr=False)
     """The record as one line of prose, before escaping."""
+    shortened: bool = False
+    """Whether only its beginning is injected: it is the best of those that do not fit whole."""
 
 
 DropReason = Literal[
@@ -122,7 +128,8 @@ DropReason = Literal[
 - `"instructions"`: it tries to instruct the assistant (`validator.drop_instructions`).
 - `"below_threshold"`: its probability is under `validator.threshold`.
 - `"below_best"`: its probability is too far under the best of this turn (`select.relative`).
-- `"max_records"`, `"max_context_tokens"`: the limits of `select`.
+- `"max_records"`, `"max_context_tokens"`: the limits of `select`. Of the best record that does not fit whole the
+  beginning is kept, see `Judgement.shortened`.
 """
 
 KeepReason = Literal["relevant", "not_judged", "ungated"]
@@ -242,9 +249,9 @@ class Lookup:
         return (Failure("retrieve", self.error, f"namespace {self.namespace}: {self.cause}"),)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TurnTrace:
-    """Everything that was decided on one turn, without any text of it."""
+    """Everything that was decided on one turn."""
 
     gate: GateDecision | None
     """None when the turn ended before the gate."""
@@ -270,11 +277,30 @@ class TurnTrace:
     """Id and version of the wording in force, for "gate", "router", "validator"."""
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     """State after the turn of each circuit breaker that it met, by name."""
+    select_failures: tuple[Failure, ...] = ()
+    """What failed while the block was filled: the policy's token counter. Tokens are then estimated."""
+
+    def __repr__(self) -> str:
+        outcome = self.failure or (None if self.gate is None else self.gate.outcome)
+        return f"<TurnTrace gate={outcome} judged={len(self.judgements)} failures={len(self.failures)}>"
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What failed open, in the order of the stages; the turn as a whole apart."""
+        steps: tuple[DeciderCall | Lookup, ...] = (
+            *(call for call in self.decider_calls if call.stage == "gate"),
+            *self.lookups,
+            *(call for call in self.decider_calls if call.stage != "gate"),
+        )
+        return (*(failure for step in steps for failure in step.failures), *self.select_failures)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recall:
-    """The result of one turn's recall."""
+    """The result of one turn's recall.
+
+    `print` shows the gate, the namespaces and each record, with its text: for a terminal, never for a log.
+    """
 
     records: tuple[Record, ...]
     """What is injected, in injection order."""
@@ -283,3 +309,15 @@ class Recall:
     dropped: tuple[Dropped, ...]
     """What was retrieved and left out, each with its reason."""
     trace: TurnTrace
+
+    def __repr__(self) -> str:
+        gate = None if self.trace.gate is None else self.trace.gate.outcome
+        return (
+            f"<Recall gate={gate} records={len(self.records)} dropped={len(self.dropped)} "
+            f"block_tokens={self.trace.block_tokens} failures={len(self.trace.failures)}>"
+        )
+
+    def __str__(self) -> str:
+        from .printed import printed
+
+        return printed(self)

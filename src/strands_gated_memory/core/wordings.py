@@ -49,6 +49,9 @@ class Wording:
     """choice: the options that count as yes; score: the levels that do, by number from "0". P(yes) is their sum."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.criteria, list):  # as JSON brings them
+            object.__setattr__(self, "criteria", tuple(self.criteria))
+        object.__setattr__(self, "yes", tuple(self.yes))
         known = (
             [str(at) for at in range(len(self.criteria or ()))] if self.type == "score" else list(self.criteria or ())
         )
@@ -212,7 +215,8 @@ def as_wording(value: object, name: str, *, subject: bool) -> Wording:
     """Return a wording from what a user passed as a question.
 
     Args:
-        value: A `Wording`; or a noul `Question`, which is taken as it is.
+        value: A `Wording`; the mapping of its fields, as `model_dump` writes it; or a noul `Question`, which is
+            taken as it is.
         name: The setting, for messages.
         subject: Whether the wording must hold `{subject}`.
 
@@ -223,8 +227,18 @@ def as_wording(value: object, name: str, *, subject: bool) -> Wording:
         if value.type != "noul":
             raise ValueError(f"{name}: a {value.type} question does not say what counts as yes; pass a Wording")
         value = Wording("custom", value.instructions, value.criteria, about=value.about)
+    if isinstance(value, Mapping):
+        value = _read(value, name)
     if not isinstance(value, Wording):
         raise ValueError(f"{name} must be a Wording or a noul Question, got {value!r}")
     if subject and SUBJECT not in value.instructions:
         raise ValueError(f"{name}: the instructions must hold {SUBJECT}, where the text asked about is put")
     return value
+
+
+def _read(given: Mapping[str, Any], name: str) -> Wording:
+    known = {field.name for field in fields(Wording)}
+    if not {"id", "instructions"} <= set(given) <= known:
+        fields_given = ", ".join(map(str, given))
+        raise ValueError(f"{name}: a wording has the fields {', '.join(sorted(known))}, got {fields_given}")
+    return Wording(**given)

@@ -14,6 +14,7 @@ from typing import Literal
 
 from ..core import budget, forks
 from ..core.breaker import identity_of
+from ..core.cuts import DEFAULT_DEADLINE_S
 from ..core.loading import load
 from ..core.questions import (
     Decider,
@@ -50,7 +51,6 @@ SIZES = (1, 8, 20)
 
 _PATIENCE_S = 60.0
 """How long `check` waits for one request: longer than any deadline, to be able to name the time it takes."""
-_DEFAULT_DEADLINE_S = 3.0
 _MOST_AT_ONCE = 4
 """How many deciders may be loaded or probed at a time, in the background."""
 _MOST_CAUSE_CHARACTERS = 600
@@ -388,7 +388,7 @@ def _unavailable(decider: Decider, error: Exception, started: float) -> Report:
 
 def _deadline_s(decider: Decider) -> float:
     own = attribute_of(decider, "deadline_s")
-    return float(own) if isinstance(own, int | float) and 0 < own < math.inf else _DEFAULT_DEADLINE_S
+    return float(own) if isinstance(own, int | float) and 0 < own < math.inf else DEFAULT_DEADLINE_S
 
 
 def _ms(started: float) -> float:

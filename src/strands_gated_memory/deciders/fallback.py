@@ -30,6 +30,8 @@ MEMBERS = WorkerPool("gated-memory-fallback", size=32, share=8, backlog=64)
 """Runs the members, so that one that hangs is passed over."""
 
 _MARGIN_S = 0.02
+_LOADING_SHARE = 0.5
+"""Share of a member's time that is waited for it to be loaded: whoever waits for the list must hear of it in time."""
 
 
 class FallbackDecider:
@@ -130,7 +132,7 @@ class FallbackDecider:
             share = budget.left(until) / (len(self.members) - at)
             try:
                 began = time.monotonic()
-                if not is_ready(member, self._keys[at], share):
+                if not is_ready(member, self._keys[at], share * _LOADING_SHARE):
                     passed_over.append(f"{name}: warming")
                     undecided = undecided or Reply({question: NoAnswer("warming") for question in questions})
                     continue

@@ -9,12 +9,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 
 from ..core.breaker import CircuitBreaker
 from ..core.fitted import STAGES, Fitted, FittedStage, LogisticHead, Stage, read_fitted
-from ..core.policy import RecallPolicy
-from ..core.questions import Answer, Choice, Decider, Noul, Question, Reply, Score, State, Thresholds, asked, name_of
+from ..core.questions import (
+    Answer,
+    Choice,
+    Decider,
+    Noul,
+    Question,
+    Reply,
+    Score,
+    State,
+    Thresholds,
+    asked,
+    name_of,
+    thresholds_of,
+)
 from ..core.wordings import Wording
 from ..errors import ConfigurationError
 from .shown import quoted
@@ -31,7 +42,7 @@ class FittedDecider:
 
     Attributes:
         model_id: The model that the file was fitted for, None if it reported none.
-        thresholds: The file's; where it has none, the decider's own, else the policy's defaults.
+        thresholds: The file's; where it has none, the decider's own, else None.
 
     Raises:
         ConfigurationError: The file is wrong (file and field are named), or its decider cannot be made.
@@ -188,12 +199,7 @@ class FittedDecider:
         return stage.head is None or self._other is None
 
     def _thresholds(self) -> Thresholds:
-        defaults = RecallPolicy()
-        known: dict[str, float | None] = {name: getattr(defaults, name).threshold for name in STAGES}
-        own = getattr(self._decider, "thresholds", None)
-        if isinstance(own, Thresholds):
-            known |= asdict(own)
-        return Thresholds(**(known | self._measured()))  # type: ignore[arg-type]
+        return Thresholds(**(dict.fromkeys(STAGES) | thresholds_of(self._decider) | self._measured()))
 
 
 def with_yes(answer: Answer, wording: Wording, probability: float) -> Answer:

@@ -20,7 +20,7 @@ from ..core.block import escape
 from ..core.policy import RecallPolicy
 from ..core.questions import Decider
 from ..core.render import render_record
-from ..core.select import estimate_tokens
+from ..core.tokens import estimate_tokens
 from ..core.types import Recall
 from ..reporting.stats import RecallStats
 from ..session_manager import GatedMemorySessionManager

@@ -27,6 +27,7 @@ _CONSEQUENCE = {
     "validator": "keeping the records without judging them",
     "retrieve": "going on without that namespace's records",
     "filter": "leaving those records out",
+    "select": "estimating tokens as characters / 4",
     "turn": "going on without any memory",
     "fallback": "deciding with another model",
 }
@@ -77,9 +78,9 @@ def log_debug(message: str) -> None:
 def log_failures(recall: Recall) -> None:
     """Warn about a turn's failures: the 1st, 10th, 100th … of each stage and kind in this process."""
     trace = recall.trace
+    for failure in trace.failures:
+        _log(*failure)
     for call in trace.decider_calls:
-        for failure in call.failures:
-            _log(*failure)
         for who in call.passed_over:
             _log("fallback", who, call.explanations.get(who, "the next decider of the list was asked"))
         for why in call.untuned:

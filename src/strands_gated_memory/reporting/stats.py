@@ -88,11 +88,7 @@ class RecallStats:
     def add(self, recall: Recall) -> Counted:
         """Count one turn, and say where that leaves the counters."""
         trace = recall.trace
-        failed = (
-            trace.failure is not None
-            or any(call.failures for call in trace.decider_calls)
-            or any(lookup.failures for lookup in trace.lookups)
-        )
+        failed = trace.failure is not None or bool(trace.failures)
         with self._lock:
             first_degradation = failed and not self._degraded
             self._degraded = self._degraded or failed
@@ -111,6 +107,8 @@ class RecallStats:
             self._counts["lookups"] += len(lookups)
             self._counts["records_returned"] += trace.returned
             self._counts["records_injected"] += len(recall.records)
+            self._counts["records_shortened"] += sum(judgement.shortened for judgement in trace.judgements)
+            self._counts["token_counter_errors"] += len(trace.select_failures)
             self._counts["context_characters"] += len(recall.block or "")
             self._counts["context_tokens"] += trace.block_tokens
             for dropped in recall.dropped:
@@ -296,6 +294,8 @@ class RecallStats:
             "record_filter_errors": sum(self._filter_errors.values()),
             "record_filter_errors_by_kind": dict(sorted(self._filter_errors.items())),
             "records_injected": counts["records_injected"],
+            "records_shortened": counts["records_shortened"],
+            "token_counter_errors": counts["token_counter_errors"],
             "context_characters": counts["context_characters"],
             "context_tokens": counts["context_tokens"],
             "decider_calls": counts["decider_calls"],
@@ -403,6 +403,10 @@ def _rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
 def _optional_rows(counts: dict[str, Any]) -> list[tuple[str, int, str]]:
     """Return rows of what is rarely there: what only some deciders have, and what only failures bring."""
     rows = []
+    if counts["records_shortened"]:
+        rows.append(("records shortened", counts["records_shortened"], "(injected in part: the rest did not fit)"))
+    if counts["token_counter_errors"]:
+        rows.append(("token counter errors", counts["token_counter_errors"], "(estimated as characters / 4)"))
     if counts["error_rate"]:
         rows.append(("recent error rate", round(100 * counts["error_rate"]), "(% of the last turns, 100 at most)"))
     rows += [

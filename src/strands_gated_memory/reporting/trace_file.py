@@ -84,6 +84,7 @@ class TraceRecord(_Line):
     probability: Probability | None
     keep: bool
     reason: str
+    shortened: bool = False
     text: str | None = None
     rendered: str | None = None
 
@@ -428,6 +429,7 @@ def _record(judgement: Judgement, *, with_text: bool) -> dict[str, Any]:
         "keep": judgement.keep,
         "reason": judgement.reason,
     }
+    found |= {"shortened": True} if judgement.shortened else {}
     return found | ({"text": record.text, "rendered": judgement.rendered} if with_text else {})
 
 

@@ -32,7 +32,7 @@ from ..errors import (
     ServiceFailed,
     Throttled,
 )
-from .namespaces import in_scope, is_own_summary
+from .namespaces import in_scope, is_of_session, is_summary
 
 MAX_TOP_K = 100
 """The service's limit of topK and of a page; the SDK's configuration allows 1,000."""
@@ -75,6 +75,26 @@ class NamespaceSearch:
     whole: bool = False
     """Whether to list every record instead of searching: pinned namespaces."""
 
+    @property
+    def finds_own_summaries_alone(self) -> bool:
+        """Whether every record that it finds is a summary of the running session."""
+        return "{sessionId}" in self.key and is_summary(self.path, "")
+
+
+@dataclass(frozen=True)
+class TurnSearch:
+    """The searches of one turn: a function from namespace to what it holds."""
+
+    retriever: AgentCoreRetriever
+    query: str
+    """1 to 10,000 characters."""
+    depends_on: bool
+    """Whether the conversation holds the session's beginning: kept results of another turn hold for the same value."""
+
+    def __call__(self, namespace: str) -> SearchResult:
+        """Search one namespace; see `AgentCoreRetriever.search`."""
+        return self.retriever.search(namespace, self.query, holds_beginning=self.depends_on)
+
 
 class AgentCoreRetriever:
     """Searches the namespaces of one memory for one session.
@@ -84,7 +104,8 @@ class AgentCoreRetriever:
         memory_id: The memory.
         session_id: The running session, whose own summary may be skipped.
         searches: How each configured namespace is searched, by key.
-        skip_own_summary: Whether to leave out the running session's own summary.
+        skip_own_summary: Whether to leave out the running session's own summary while the conversation holds what
+            it sums up.
     """
 
     def __init__(
@@ -108,31 +129,33 @@ class AgentCoreRetriever:
             self._client, memory_id, session_id, searches, skip_own_summary=self._skip_own_summary
         )
 
-    def search_for(self, query: str) -> Callable[[str], SearchResult]:
+    def search_for(self, query: str, *, holds_beginning: bool = True) -> TurnSearch:
         """Return the search function of one turn.
 
         Args:
             query: The user's message; over 10,000 characters it loses its middle.
+            holds_beginning: Whether the conversation still holds the beginning of the session.
         """
-        cut = cut_query(query)
-        return lambda namespace: self.search(namespace, cut)
+        return TurnSearch(self, cut_query(query), holds_beginning)
 
-    def search(self, namespace: str, query: str) -> SearchResult:
+    def search(self, namespace: str, query: str, *, holds_beginning: bool = True) -> SearchResult:
         """Search one namespace.
 
         Args:
             namespace: A configured namespace.
             query: 1 to 10,000 characters.
+            holds_beginning: As in `search_for`.
 
         Raises:
             RetrievalError: The kind says what failed.
         """
         search = self._searches[namespace]
+        skips_own = self._skip_own_summary and holds_beginning
         records: list[Record] = []
         dropped: list[Dropped] = []
         try:
             for summary in self._summaries(search, query):
-                record, reason = self._read(summary, search)
+                record, reason = self._read(summary, search, skips_own)
                 if reason is None:
                     records.append(record)
                 else:
@@ -169,7 +192,7 @@ class AgentCoreRetriever:
                 return
             request["nextToken"] = token
 
-    def _read(self, summary: Any, search: NamespaceSearch) -> tuple[Record, str | None]:
+    def _read(self, summary: Any, search: NamespaceSearch, skips_own: bool) -> tuple[Record, str | None]:
         """Return a summary as a record, and why it is left out, None if it is not."""
         try:
             text, own = summary["content"]["text"], (summary.get("namespaces") or (search.path,))[0]
@@ -190,7 +213,8 @@ class AgentCoreRetriever:
             return record, "out_of_scope"
         if not search.whole and record.score is not None and record.score < search.relevance_score:
             return record, "below_relevance_score"
-        if self._skip_own_summary and is_own_summary(own, record.text, self._session_id):
+        of_session = skips_own and is_of_session(own, search.key, search.path, self._session_id)
+        if of_session and is_summary(own, record.text):
             return record, "own_summary"
         return record, None
 

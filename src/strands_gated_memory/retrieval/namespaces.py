@@ -48,10 +48,19 @@ def in_scope(record_namespace: str, path: str) -> bool:
     return record_namespace.startswith(path) or (not record_namespace.endswith("/") and record_namespace + "/" == path)
 
 
-def is_own_summary(record_namespace: str, text: str, session_id: str) -> bool:
-    """Tell whether a record is the running session's own summary, which the conversation already holds."""
-    return (
-        session_id in record_namespace
-        and session_id in record_namespace.split("/")
-        and ("summar" in record_namespace.lower() or text.lstrip().startswith("<topic"))
-    )
+def is_of_session(record_namespace: str, template: str, path: str, session_id: str) -> bool:
+    """Tell whether a record in a searched path belongs to the running session.
+
+    Args:
+        record_namespace: The record's own namespace, the path or one below it.
+        template: The namespace as configured.
+        path: The searched path: the template, filled. Only what stands below it can name the session, as the user
+            may have the same id.
+        session_id: The running session.
+    """
+    return "{sessionId}" in template or f"/{session_id}/" in f"/{record_namespace[len(path) :].strip('/')}/"
+
+
+def is_summary(record_namespace: str, text: str) -> bool:
+    """Tell whether a record sums up a session."""
+    return "summar" in record_namespace.lower() or text.lstrip().startswith("<topic")
