@@ -16,7 +16,6 @@ from .messages import Message, blocks_of, text_of
 from .settings import Count, Settings
 from .types import Turn
 
-
 _RECORDED_CALL = re.compile(r"^agent\.tool\.(.+) direct tool call\.$", re.MULTILINE)
 _FORMAT_PROMPT = "You must format the previous response as structured output."
 """What Strands says as the user when a model has answered without the format that was asked for."""
