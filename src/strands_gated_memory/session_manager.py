@@ -40,7 +40,7 @@ from .core.policy import RecallPolicy
 from .core.questions import Decider
 from .core.searching import RecordFilter
 from .core.settings import warn_caller
-from .core.turn import find_ask, find_unanswered, is_answer, text_in, turn_of
+from .core.turn import find_ask, find_unanswered, is_answer, text_in, turn_of, without_recorded_calls
 from .core.types import GateDecision, Recall, Turn, TurnTrace
 from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
@@ -117,7 +117,6 @@ class _Configured(NamedTuple):
 class _Recalled:
     """A recall that is over, and what it was for: it is kept while the ask, and what is searched, stay the same."""
 
-    ask: Message
     text: str
     configured: _Configured
     block: str | None
@@ -386,7 +385,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
             place = None if state.ask is None else position_of(messages, state.ask)
             if place is not None:
                 ask = messages[place]
-                text = text_in(ask, state.injector.stored.get(ask.get("tracking_id", "")))
+                text = text_in(ask, state.injector.stored.get(ask.get("tracking_id", ""), ()))
                 self._recall_for(event.agent, state, ask, text)
             elif messages and has_tool_result(messages[-1]) and self._recalls(state):
                 self._fail("ask_not_found")  # the tool was called for an ask that is no longer in the conversation
@@ -402,11 +401,11 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if not source.namespaces:
             return
         running, recalled = state.running, state.recalled
-        if recalled is not None and _is_for(recalled, ask, text, source.configured, state.enabled):
+        if recalled is not None and _is_for(recalled, text, source.configured, state.enabled):
             if state.enabled:
                 state.injector.show(recalled.block, ask)
             return
-        recalled = _Recalled(ask, text, source.configured, None, state.enabled)
+        recalled = _Recalled(text, source.configured, None, state.enabled)
         if not state.enabled:
             state.recalled = recalled
             self._report(Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(source.namespaces))), source)
@@ -484,8 +483,9 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         if state is None:
             return
         messages, result = event.agent.messages, event.result
-        # An error, or a human who is asked, leaves the ask without an answer whatever the conversation ends with.
-        broken_off = result is None or result.stop_reason == "interrupt"
+        # An error, a cancellation, or a human who is asked, leaves the ask without an answer whatever the
+        # conversation ends with.
+        broken_off = result is None or result.stop_reason in ("interrupt", "cancelled")
         made = getattr(result, "structured_output", None) is not None
         state.last = messages[-1] if messages else None
         state.answered = not broken_off and (made or state.last is None or is_answer(state.last))
@@ -631,16 +631,20 @@ def _log_unshown(error: Exception) -> None:
 
 def _unanswered(state: _AgentState, messages: Sequence[Message]) -> Message | None:
     """Return the message with the ask that an invocation without a text of the user goes on with, None without one."""
-    if state.last is not None and messages and messages[-1] is state.last:
+    said = without_recorded_calls(messages)
+    if state.last is not None and said and is_same(said[-1], state.last):
         # Nothing came since: what Strands and its plugins said in that invocation, as users, is no ask.
         return None if state.answered or state.ask is None else state.ask
     return find_unanswered(messages)
 
 
-def _is_for(recalled: _Recalled, ask: Message, text: str, configured: _Configured, enabled: bool) -> bool:
-    """Tell whether a recall serves an ask: one that was switched off serves no call with recall switched on."""
-    same_ask = is_same(recalled.ask, ask) and recalled.text == text
-    return same_ask and recalled.configured == configured and (recalled.enabled or not enabled)
+def _is_for(recalled: _Recalled, text: str, configured: _Configured, enabled: bool) -> bool:
+    """Tell whether a recall serves an ask: one that was switched off serves no call with recall switched on.
+
+    A recall lives no longer than its ask is without an answer, so the same text is the same ask, though the
+    application may have rebuilt the conversation meanwhile.
+    """
+    return recalled.text == text and recalled.configured == configured and (recalled.enabled or not enabled)
 
 
 def _searches(config: AgentCoreMemoryConfig, policy: RecallPolicy) -> dict[str, NamespaceSearch]:

@@ -25,6 +25,7 @@ TAG = "user_context"
         ("<<user_context>user_context>", "<&lt;user_context&gt;user_context>"),
         ("<user_<user_context>context>", "<user_&lt;user_context&gt;context>"),
         ("<us\u200ber_\u00adcon\u2060text>", "&lt;us\u200ber_\u00adcon\u2060text&gt;"),
+        ("<\x00user\x08_con\x7ftext\x9f>", "&lt;\x00user\x08_con\x7ftext\x9f&gt;"),
         ("<\u202euser_context>", "&lt;\u202euser_context&gt;"),
         ("\uff1cuser_context\uff1e", "&lt;user_context&gt;"),
         ("<ｕｓｅｒ＿ｃｏｎｔｅｘｔ>", "&lt;ｕｓｅｒ＿ｃｏｎｔｅｘｔ&gt;"),

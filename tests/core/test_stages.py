@@ -76,13 +76,13 @@ def test_history_is_the_last_user_text_and_the_final_assistant_text_before_the_a
 def test_history_texts_are_cut_and_hold_no_recall_block():
     history = [{**user(BLOCK, "q" * 1000), "tracking_id": "1"}, assistant("a" * 1000)]
 
-    assert turn_of("next", history, TurnSettings(), {"1": BLOCK}).previous == ("q" * 400, "a" * 400)
+    assert turn_of("next", history, TurnSettings(), {"1": (BLOCK,)}).previous == ("q" * 400, "a" * 400)
 
 
 def test_a_block_within_a_text_is_left_out_of_the_history():
     history = [{**user(f"first\n\n{BLOCK}"), "tracking_id": "1"}, assistant("reply")]
 
-    assert turn_of("next", history, TurnSettings(), {"1": BLOCK}).previous == ("first", "reply")
+    assert turn_of("next", history, TurnSettings(), {"1": (BLOCK,)}).previous == ("first", "reply")
 
 
 @pytest.mark.parametrize(

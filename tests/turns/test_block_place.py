@@ -319,3 +319,20 @@ def test_a_block_that_cannot_be_shown_does_not_end_the_turn(bench, caplog):
     assert where(agent.model.calls[0]) == []
     assert "the recall block cannot be shown" in caplog.text
     assert "Likes tea" not in caplog.text
+
+
+@pytest.mark.parametrize("prompt", ["Yes", [{"text": "What is it?"}, IMAGE]], ids=["repeated", "image"])
+def test_the_ask_is_found_in_a_conversation_that_a_hook_has_rebuilt(bench, prompt):
+    """The hook keeps no tracking id; an equal message of an earlier turn carries nothing of this one's."""
+    manager = bench.remember("Likes tea").manager(decider=yes)
+    agent = bench.agent(manager, "Fine.", ToolCall("clock", {}), "Noon.", tools=[clock])
+
+    def rebuild(event):
+        agent.messages = [{"role": m["role"], "content": [dict(b) for b in m["content"]]} for m in agent.messages]
+
+    agent(prompt, invocation_state={"recall": False})
+    agent.add_hook(rebuild, BeforeModelCallEvent)
+    agent(prompt)
+
+    assert [where(call) for call in agent.model.calls[1:]] == [[2], [2]]
+    assert manager.stats.turns == 2

@@ -123,3 +123,19 @@ def test_the_tag_of_the_configuration_counts(bench):
     agent("<notes>Gold</notes> <user_context>")
 
     assert texts(agent.model.calls[0])[0] == "&lt;notes&gt;Gold&lt;/notes&gt; <user_context>"
+
+
+def test_history_mode_knows_each_block_of_a_message_that_was_handed_over_twice(bench):
+    """The caller's message keeps its tracking id, so both turns' messages have the same."""
+    bench.remember("Likes tea")
+    agent = bench.agent(bench.manager(decider=yes, policy={"inject": {"mode": "history"}}))
+    messages = [{"role": "user", "content": [{"text": "What do I drink?"}]}]
+
+    agent(messages)
+    bench.remember("Drinks no rum")
+    agent(messages)
+    agent("And then?")
+
+    assert blocks_per_call(agent) == [1, 2, 3]
+    assert "&lt;" not in str(agent.model.calls)
+    assert messages[0]["content"] == [{"text": "What do I drink?"}]

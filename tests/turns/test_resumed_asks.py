@@ -1,11 +1,13 @@
 """Invocations without a text of the user: they go on with the last ask that has no final answer, counted once."""
 
 import asyncio
+import copy
 
 import pytest
 from pydantic import BaseModel
 from strands import tool
 from strands.agent.conversation_manager import SlidingWindowConversationManager
+from strands.hooks import BeforeModelCallEvent
 from strands.types.exceptions import EventLoopException
 from strands.types.tools import ToolContext
 from turn_builders import FACTS, Asked, blocks_kept, blocks_per_call, broken, last_block, yes
@@ -362,3 +364,83 @@ def test_the_scripted_model_says_what_it_was_shown(bench):
 
     assert last_block(agent) == ["Likes tea"]
     assert agent.model.calls[0][0]["content"][1]["text"].endswith(f"\n\n{ASK}")
+
+
+def test_a_recorded_tool_call_between_error_and_retry_answers_nothing(bench):
+    """Strands records a direct tool call as a question of the user and an answer of the assistant."""
+    manager = bench.remember("Likes tea").manager(decider=yes)
+    agent = failed_turn(bench, manager, "Tea.", tools=[clock])
+
+    agent.tool.clock()
+    agent.tool.clock(user_message_override="For the record:")
+    agent()
+
+    assert last_block(agent) == ["Likes tea"]
+    assert bench.queries() == [ASK]
+    assert manager.stats.turns == 1
+
+
+def test_a_recorded_tool_call_after_the_answer_is_nothing_to_go_on_with(bench):
+    agent = bench.agent(bench.remember("Likes tea").manager(decider=yes), tools=[clock])
+    agent(ASK)
+
+    agent.tool.clock()
+    agent()
+
+    assert bench.queries() == [ASK]
+    assert blocks_per_call(agent) == [1, 0]
+
+
+def test_a_retry_of_structured_output_in_another_process_asks_what_the_user_asked(bench):
+    """The model failed when Strands told it to use the format: that is no text of the user, and no answer came."""
+    first = bench.agent(bench.remember("Likes tea").manager(decider=yes), "Tea.", ValueError("down"))
+    with pytest.raises(EventLoopException, match="down"):
+        first(ASK, structured_output_model=Drink)
+    second = bench.agent(bench.manager(decider=yes), ToolCall("Drink", {"name": "tea"}))
+
+    second(structured_output_model=Drink)
+
+    assert bench.queries() == [ASK, ASK]
+    assert blocks_per_call(second) == [1]
+
+
+def test_structured_output_that_was_made_leaves_another_process_no_ask(bench):
+    """The format was used after the prompt for it: the question has its answer."""
+    first = bench.agent(bench.remember("Likes tea").manager(decider=yes), "Tea.", ToolCall("Drink", {"name": "tea"}))
+    first(ASK, structured_output_model=Drink)
+    second = bench.agent(bench.manager(decider=yes))
+
+    second()
+
+    assert bench.queries() == [ASK]
+    assert blocks_per_call(second) == [0]
+
+
+def test_a_cancelled_turn_goes_on_with_its_block(bench):
+    """What Strands says for the assistant when a turn is cancelled is no answer."""
+    manager = bench.remember("Likes tea").manager(decider=yes)
+    agent = bench.agent(manager)
+    agent.add_hook(lambda _: None if agent.model.calls else agent.cancel(), BeforeModelCallEvent)
+
+    cancelled = agent(ASK)
+    agent()
+    agent()
+
+    assert cancelled.stop_reason == "cancelled"
+    assert last_block(agent) == []
+    assert bench.queries() == [ASK]
+    assert "Likes tea" in str(agent.model.calls[-2])
+    assert manager.stats.turns == 1
+
+
+def test_a_retry_over_rebuilt_messages_keeps_its_block(bench):
+    """The application has put the conversation together again, without Strands' tracking ids."""
+    manager = bench.remember("Likes tea").manager(decider=yes)
+    agent = failed_turn(bench, manager, "Tea.")
+
+    agent.messages = [{"role": m["role"], "content": copy.deepcopy(m["content"])} for m in agent.messages]
+    agent()
+
+    assert blocks_per_call(agent) == [1, 1]
+    assert bench.queries() == [ASK]
+    assert manager.stats.turns == 1

@@ -13,8 +13,8 @@ from functools import cache
 
 _OPENING = "<\u2039\u2329\u276e\u27e8\u3008\ufe64\uff1c"
 _CLOSING = ">\u203a\u232a\u276f\u27e9\u3009\ufe65\uff1e"
-_UNSEEN = r"\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"  # noqa: E501
-"""White space, and what is drawn with no width."""
+_UNSEEN = r"\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"  # noqa: E501
+"""White space, control characters, and what is drawn with no width."""
 _SLASH = r"/\\\u2044\u2215\uff0f\uff3c"
 _COMPATIBLE = (
     (0x00AA, 0x00BB), (0x017F, 0x0180), (0x02B0, 0x0300), (0x1D2C, 0x1DC0), (0x2024, 0x2025), (0x2070, 0x20A0),

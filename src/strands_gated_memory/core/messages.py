@@ -51,5 +51,17 @@ def is_same(message: Message, other: Message) -> bool:
 
 
 def position_of(messages: Sequence[Message], message: Message) -> int | None:
-    """Return where a message stands, the last place if it stands there twice; None if it is gone."""
-    return next((place for place in range(len(messages) - 1, -1, -1) if is_same(messages[place], message)), None)
+    """Return where a message stands, the last place if it stands there twice; None if it is gone.
+
+    A conversation that was rebuilt without tracking ids is searched for a message that says exactly the same.
+    """
+    places = range(len(messages) - 1, -1, -1)
+    place = next((place for place in places if is_same(messages[place], message)), None)
+    if place is not None:
+        return place
+    return next((place for place in places if _is_copy_without_id(messages[place], message)), None)
+
+
+def _is_copy_without_id(message: Message, original: Message) -> bool:
+    unmarked = not message.get("tracking_id") and message.get("role") == original.get("role")
+    return unmarked and message.get("content") == original.get("content")

@@ -7,6 +7,7 @@ is an ask, whatever it looks like.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from pydantic import Field
@@ -14,6 +15,10 @@ from pydantic import Field
 from .messages import Message, blocks_of, text_of
 from .settings import Count, Settings
 from .types import Turn
+
+_RECORDED_CALL = re.compile(r"^agent\.tool\.(.+) direct tool call\.$", re.MULTILINE)
+_FORMAT_PROMPT = "You must format the previous response as structured output."
+"""What Strands says as the user when a model has answered without the format that was asked for."""
 
 
 class TurnSettings(Settings):
@@ -39,14 +44,31 @@ def find_unanswered(messages: Sequence[Message]) -> Message | None:
     """Return the last message with a text of the user if no final answer follows it, else None.
 
     Args:
-        messages: A conversation, oldest first. Tool calls and their results are no answers.
+        messages: A conversation, oldest first. Tool calls and their results are no answers; what Strands says
+            itself as user and assistant is neither ask nor answer.
     """
-    for message in reversed(messages):
+    said = without_recorded_calls(messages)
+    if said and _is_format_prompt(said[-1]):
+        del said[-2:]  # the answer before it is not final: the model is still to format it
+    for message in reversed(said):
         if is_answer(message):
             return None
-        if _is_user_text(message):
+        if _is_user_text(message) and not _is_format_prompt(message):
             return message
     return None
+
+
+def without_recorded_calls(messages: Sequence[Message]) -> list[Message]:
+    """Return a conversation without the messages, four each, by which Strands records a direct tool call."""
+    kept: list[Message] = []
+    index = 0
+    while index < len(messages):
+        if _is_recorded_call(messages[index : index + 4]):
+            index += 4
+        else:
+            kept.append(messages[index])
+            index += 1
+    return kept
 
 
 def is_answer(message: Message) -> bool:
@@ -54,21 +76,21 @@ def is_answer(message: Message) -> bool:
     return message.get("role") == "assistant" and not any("toolUse" in block for block in blocks_of(message))
 
 
-def text_in(message: Message, block: str | None = None) -> str:
+def text_in(message: Message, recalled: Sequence[str] = ()) -> str:
     """Return all text of a message, guarded text included, blocks joined by newlines and stripped.
 
     Args:
         message: A message; an image or document may come before its text.
-        block: The recall block that this package has put into the message, which is left out.
+        recalled: The recall blocks that this package has put into the message, which are left out.
     """
     texts = [text for text in map(text_of, blocks_of(message)) if text is not None]
-    if block is not None:
+    for block in recalled:
         texts = [text.replace(block, "", 1) for text in texts if text.strip() != block]
     return "\n".join(texts).strip()
 
 
 def turn_of(
-    text: str, history: Sequence[Message], settings: TurnSettings, recalled: Mapping[str, str] | None = None
+    text: str, history: Sequence[Message], settings: TurnSettings, recalled: Mapping[str, Sequence[str]] | None = None
 ) -> Turn:
     """Return the turn: the ask and the exchanges before it.
 
@@ -88,7 +110,7 @@ def turn_of(
         if len(previous) >= 2 * settings.history_pairs:
             break
         tracking_id = message.get("tracking_id")
-        said = text_in(message, recalled.get(tracking_id) if recalled and isinstance(tracking_id, str) else None)
+        said = text_in(message, recalled.get(tracking_id, ()) if recalled and isinstance(tracking_id, str) else ())
         if not said:
             continue
         if message.get("role") == "assistant":
@@ -101,3 +123,14 @@ def turn_of(
 
 def _is_user_text(message: Message) -> bool:
     return message.get("role") == "user" and bool(text_in(message))
+
+
+def _is_format_prompt(message: Message) -> bool:
+    return message.get("role") == "user" and text_in(message) == _FORMAT_PROMPT
+
+
+def _is_recorded_call(messages: Sequence[Message]) -> bool:
+    if [message.get("role") for message in messages] != ["user", "assistant"] * 2:
+        return False
+    called = _RECORDED_CALL.search(text_in(messages[0]))
+    return called is not None and text_in(messages[3]) == f"agent.tool.{called[1]} was called."

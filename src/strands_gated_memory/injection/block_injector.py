@@ -7,7 +7,7 @@ harmless what imitates the block in the texts that users wrote.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from strands import Agent
@@ -31,8 +31,9 @@ class BlockInjector:
     def __init__(
         self, position: Position, context_tag: Callable[[], str], on_error: Callable[[Exception], None]
     ) -> None:
-        self.stored: dict[str, str] = {}
-        """The recall blocks in the conversation itself, by the `tracking_id` of their message."""
+        self.stored: dict[str, tuple[str, ...]] = {}
+        """The recall blocks in the conversation itself, by the `tracking_id` of their message. A message that the
+        caller hands over again keeps its id, and has one block for each time."""
         self._position = position
         self._context_tag = context_tag
         self._on_error = on_error
@@ -69,11 +70,12 @@ class BlockInjector:
         placed = None if index is None else place(messages[index], block, self._position, one_text=one_text)
         if index is None or placed is None:
             return
-        messages[index] = placed.message
+        tracking_id = messages[index].get("tracking_id") or ask.get("tracking_id")
+        messages[index] = placed.message if tracking_id is None else {**placed.message, "tracking_id": tracking_id}
         present = {message.get("tracking_id") for message in messages}
-        self.stored = {tracking_id: kept for tracking_id, kept in self.stored.items() if tracking_id in present}
-        if (tracking_id := placed.message.get("tracking_id")) is not None:
-            self.stored[tracking_id] = block
+        self.stored = {known: blocks for known, blocks in self.stored.items() if known in present}
+        if tracking_id is not None:
+            self.stored[tracking_id] = (*self.stored.get(tracking_id, ()), block)
 
     def _inject(self, context: InvokeModelContext) -> InvokeModelContext:
         try:
@@ -107,7 +109,7 @@ class BlockInjector:
         """Return a message whose user-given texts do not imitate the block, itself if none does."""
         if message.get("role") != "user":
             return message
-        own = None if original is None else self.stored.get(original.get("tracking_id", ""))
+        own = () if original is None else self.stored.get(original.get("tracking_id", ""), ())
         tag = self._context_tag()
         content, changed = [], False
         for part in message["content"]:
@@ -127,9 +129,10 @@ def _takes_one_text(model: Model) -> bool:
     return any(kind.__name__ in _ONE_TEXT for kind in type(model).__mro__)
 
 
-def _screened_but(text: str, own: str | None, tag: str) -> str:
+def _screened_but(text: str, own: Sequence[str], tag: str) -> str:
     """Return a text made harmless all around the block that this package has put there."""
-    before, block, after = text.partition(own) if own else (text, "", "")
+    block = next((block for block in own if block in text), "")
+    before, _, after = text.partition(block) if block else (text, "", "")
     return f"{harmless(before, tag)}{block}{harmless(after, tag)}"
 
 

@@ -27,8 +27,8 @@ _SPACERS = re.compile(r"[\s_-]+")
 
 
 def spelling(key: str) -> str:
-    """Return a key in snake case: "useCases", "Use cases" and "use-cases" are one key."""
-    return _SPACERS.sub("_", _CAMEL.sub("_", key.strip())).casefold()
+    """Return a key in snake case: "useCases", "Use cases" and "use-cases" are one key, as are "id" and "_id"."""
+    return _SPACERS.sub("_", _CAMEL.sub("_", key.strip())).strip("_").casefold()
 
 
 def by_spelling(record: dict[str, Json]) -> dict[str, Json]:

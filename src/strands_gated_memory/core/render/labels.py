@@ -52,7 +52,8 @@ def with_confidence(text: str, fields: dict[str, Json], child: Child) -> str:
 
 
 def _names(value: Json, child: Child) -> list[str]:
-    values = value if isinstance(value, list) else [value]
+    given = value if isinstance(value, list) else [value]
+    values = [item.get("name") if isinstance(item, dict) else item for item in given]
     return [name for item in values if isinstance(item, str) and (name := child(item))]
 
 
