@@ -18,19 +18,22 @@ from strands_gated_memory.errors import ConfigurationError
 from .errors import HarnessError, RunFailed
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "gate": ("harness.gate", "is a lookup worth making? five wordings in one request"),
-    "validator": ("harness.validator", "does this record belong? separation and ranking, five wordings in one request"),
-    "route": ("harness.route", "which namespaces are worth searching?"),
-    "selection": ("harness.selection", "threshold, ranking and hybrid under drift"),
-    "shape": ("harness.shape", "the same fact as prose and as JSON, raw and rendered"),
-    "conversation": ("harness.conversation", "the arms over a whole conversation"),
-    "store": ("harness.store", "build, seed, wait for, dump and drop a memory"),
-    "label": ("harness.label", "traces to labels, in the terminal"),
-    "fit": ("harness.fit", "thresholds and calibrators from labels"),
-    "replay": ("harness.replay", "a policy over recorded traces"),
-    "record": ("harness.record", "ask deciders everything that docs/results.md needs"),
-    "results": ("harness.results", "write docs/results.md from recordings"),
-    "report": ("harness.report", "one HTML page from a results folder"),
+    "gate": ("measuring.gate", "is a lookup worth making? five wordings in one request"),
+    "validator": (
+        "measuring.validator",
+        "does this record belong? separation and ranking, five wordings in one request",
+    ),
+    "route": ("measuring.router", "which namespaces are worth searching?"),
+    "selection": ("measuring.selection", "threshold, ranking and hybrid under drift"),
+    "shape": ("measuring.renderer", "the same fact as prose and as JSON, raw and rendered"),
+    "conversation": ("measuring.conversation", "the arms over a whole conversation"),
+    "store": ("data.stores", "build, seed, wait for, dump and drop a memory"),
+    "label": ("data.labels", "traces to labels, in the terminal"),
+    "fit": ("tuning.fit", "thresholds and calibrators from labels"),
+    "replay": ("tuning.replay", "a policy over recorded traces"),
+    "record": ("reporting.recordings", "ask deciders everything that docs/results.md needs"),
+    "results": ("reporting.results", "write docs/results.md from recordings"),
+    "report": ("reporting.page", "one HTML page from a results folder"),
 }
 """Module and one line of help per command."""
 
@@ -54,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"no command {name!r}{f'; did you mean {near[0]!r}?' if near else ''}\n\n{_overview()}", file=sys.stderr)
         return 2
     module, about = COMMANDS[name]
+    module = f"harness.{module}"
     try:
         command = _load(module, name)
         parser = argparse.ArgumentParser(prog=f"python -m harness {name}", description=about)
@@ -72,13 +76,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _load(module: str, name: str) -> Command:
     try:
-        return cast(Command, importlib.import_module(module))
+        found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name == module:
             raise HarnessError(f"the command {name!r} is not in this checkout") from error
         raise HarnessError(
             f"the harness needs {error.name}; run: pip install -e '.[harness]' (from a clone)"
         ) from error
+    return cast(Command, getattr(found, "MEASUREMENT", found))
 
 
 def _overview() -> str:

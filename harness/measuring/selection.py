@@ -1,0 +1,285 @@
+"""Selection: threshold against ranking against hybrid, on probabilities that have drifted since the cuts were chosen.
+
+A hosted model's level moves between releases and runs while its order stays. So each policy's cuts are chosen on
+probabilities as answered (each query by the other queries), then applied to the same probabilities with their log
+odds shifted, or squeezed around their mean. What the package's own `select` keeps is judged.
+
+    python -m harness selection --decider embedded --decider cosine
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from strands_gated_memory.core.questions import Thresholds
+from strands_gated_memory.core.render import render_record
+from strands_gated_memory.core.select import Candidate, SelectMode, SelectSettings, select
+from strands_gated_memory.core.types import Record
+from strands_gated_memory.core.wordings import RECORD_CRITERIA
+
+from ..data.datasets import Dataset
+from ..recording.recorder import RecordingDecider
+from . import metrics as m
+from .measurement import Measurement
+from .options import Settings
+from .requests import ask_all
+from .tables import NOT_ANSWERED, NOTHING, Result, Table, number, share, with_interval
+
+MODES: tuple[SelectMode, ...] = ("threshold", "ranking", "hybrid")
+RECALL = 0.95
+"""Share of must-haves that chosen cuts have to keep on the queries they are chosen on."""
+SHIFTS = (-1.0, -0.5, 0.5, 1.0)
+SQUEEZES = (0.75, 0.5)
+FINE_SHIFTS = tuple(float(d) for d in np.linspace(-2, 2, 17))
+FINE_SQUEEZES = tuple(float(d) for d in np.linspace(0.2, 1.4, 13))
+RELATIVES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+_EDGE = 1e-6
+"""Probabilities nearer to 0 or 1 than this are taken to be this near: their log odds have to be finite."""
+_UNLIMITED: dict[str, Any] = {"dedupe": False, "max_records": None, "max_context_tokens": None}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One query's records."""
+
+    probabilities: m.Array
+    grades: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a policy keeps, per query."""
+
+    hits: m.Array
+    """Relevant records kept."""
+    kept: m.Array
+    relevant: m.Array
+    must_haves_kept: m.Array
+    must_haves: m.Array
+
+    @property
+    def f1(self) -> float:
+        """F1 over all records."""
+        return float(_f1_rows(self.hits, self.kept, self.relevant))
+
+    @property
+    def recall(self) -> float | None:
+        """Share of must-haves kept."""
+        total = self.must_haves.sum()
+        return float(self.must_haves_kept.sum() / total) if total else None
+
+
+def _f1_rows(hits: m.Array, kept: m.Array, relevant: m.Array) -> m.Array:
+    found: m.Array = 2 * hits.sum(axis=-1) / np.maximum(1, kept.sum(axis=-1) + relevant.sum(axis=-1))
+    return found
+
+
+def kept_by(queries: Sequence[Scored], mode: SelectMode, cuts: Sequence[Thresholds], grade: int) -> Kept:
+    """Return what the package's selection keeps.
+
+    Args:
+        queries: Probabilities and grades.
+        mode: The policy.
+        cuts: Per query.
+        grade: From which on a record is relevant.
+    """
+    settings = SelectSettings(mode=mode, **_UNLIMITED)
+    rows = []
+    for query, cut in zip(queries, cuts, strict=True):
+        candidates = [Candidate(Record("", ""), "", float(p)) for p in query.probabilities]
+        keep = np.array([reason is None for reason in select(candidates, settings, cut, "")], np.bool_)
+        rows.append(_counts(keep, query, grade))
+    return Kept(*(np.array(column, np.float64) for column in zip(*rows, strict=True)))
+
+
+def _counts(keep: NDArray[np.bool_], query: Scored, grade: int) -> tuple[int, int, int, int, int]:
+    relevant, must = query.grades >= grade, query.grades == 2
+    return (
+        int((keep & relevant).sum()),
+        int(keep.sum()),
+        int(relevant.sum()),
+        int((keep & must).sum()),
+        int(must.sum()),
+    )
+
+
+def choose_cuts(queries: Sequence[Scored], mode: SelectMode, grade: int) -> Thresholds:
+    """Return the cuts with the best F1 among those that keep `RECALL` of the must-haves, else with the best recall."""
+    p = np.concatenate([query.probabilities for query in queries])
+    y = np.concatenate([query.grades >= grade for query in queries])
+    must = np.concatenate([query.grades == 2 for query in queries])
+    best = np.concatenate([np.full(q.probabilities.size, q.probabilities.max()) for q in queries])
+    levels = np.unique(np.quantile(p, np.linspace(0, 1, 41), method="lower")) if mode != "ranking" else np.zeros(1)
+    relatives = np.array(RELATIVES if mode != "threshold" else (0.0,))
+    pairs = np.array(list(itertools.product(levels, relatives)))
+    keep = (p >= pairs[:, :1]) & (p >= pairs[:, 1:] * best)
+    f1 = 2 * (keep & y).sum(1) / np.maximum(1, keep.sum(1) + y.sum())
+    recall = (keep & must).sum(1) / max(1, must.sum())
+    # F1 decides among cuts that keep enough; else recall does. Ties: the lower cuts.
+    order = np.lexsort((-pairs[:, 1], -pairs[:, 0], f1, np.minimum(recall, RECALL)))
+    level, relative = pairs[order[-1]]
+    return Thresholds(gate=0.0, router=0.0, validator=float(level), relative=float(relative))
+
+
+def shifted(p: m.Array, by: float) -> m.Array:
+    """Return probabilities with their log odds shifted."""
+    moved: m.Array = expit(logit(np.clip(p, _EDGE, 1 - _EDGE)) + by)
+    return moved
+
+
+def squeezed(p: m.Array, factor: float, centre: float) -> m.Array:
+    """Return probabilities with their log odds squeezed around a centre, in log odds; a factor above 1 spreads."""
+    moved: m.Array = expit(centre + factor * (logit(np.clip(p, _EDGE, 1 - _EDGE)) - centre))
+    return moved
+
+
+def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Result | None:
+    """Measure one data set with one decider; None without queries."""
+    if not data.queries:
+        return None
+    requests = [
+        (query.state, {record.id: RECORD_CRITERIA.question(render_record(record.text)) for record in query.records})
+        for query in data.queries
+    ]
+    replies = ask_all(decider, requests, settings, f"selection, {decider.name}")
+    queries: list[Scored] = []
+    for at, query in enumerate(data.queries):
+        pairs = [(replies.scores(0, at, RECORD_CRITERIA, record.id), record.grade) for record in query.records]
+        known = [(p, grade) for p, grade in pairs if p is not None]
+        if known:
+            queries.append(Scored(np.array([p for p, _ in known]), np.array([grade for _, grade in known], np.int64)))
+    grade = 1 if any((query.grades == 1).any() for query in queries) else 2
+    notes = [
+        f"{data.name}: {len(data.queries)} queries. A record is relevant from grade {grade} on; must-have is grade 2. "
+        "Each query's cuts are chosen on the other queries as answered (best F1 that keeps "
+        f"{share(RECALL)} of the must-haves), then applied to drifted probabilities: log odds shifted by that much, or "
+        "squeezed around their mean by that factor. Limits are off. Brackets: bootstrap 95 % intervals over queries "
+        f"({settings.resamples:,} resamples)."
+    ]
+    if 0 < len(queries) < len(data.queries):
+        notes.append(f"{decider.name} answered {len(queries)} of {len(data.queries)} queries; the others are left out.")
+    drifts: dict[str, Callable[[m.Array], m.Array]] = {"as answered": lambda p: p}
+    rows: dict[str, list[tuple[str, ...]]] = {"f1": [], "recall": [], "kept": []}
+    curves: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
+    worst: dict[str, float] = {}
+    if len(queries) > 1 and len(np.unique(np.concatenate([query.probabilities for query in queries]))) > 1:
+        every = np.concatenate([query.probabilities for query in queries])
+        centre = float(logit(np.clip(every, _EDGE, 1 - _EDGE)).mean())
+        drifts |= {f"shift {by:+g}": lambda p, by=by: shifted(p, by) for by in SHIFTS}  # type: ignore[misc]
+        drifts |= {f"squeeze {f:g}": lambda p, f=f: squeezed(p, f, centre) for f in SQUEEZES}  # type: ignore[misc]
+        for name, mode, cuts in _policies(queries, decider, grade):
+            outcomes = {drift: kept_by(_moved(queries, by), mode, cuts, grade) for drift, by in drifts.items()}
+            figures[name] = {drift: {"f1": one.f1, "recall": one.recall, "kept": float(one.kept.mean())}
+                             for drift, one in outcomes.items()}  # fmt: skip
+            _add_rows(rows, decider.name, name, outcomes, settings)
+            worst[name] = min(one.f1 for one in outcomes.values())
+            curves[name] = {
+                "shift": [
+                    (by, kept_by(_moved(queries, lambda p, by=by: shifted(p, by)), mode, cuts, grade).f1)  # type: ignore[misc]
+                    for by in FINE_SHIFTS
+                ],
+                "squeeze": [
+                    (f, kept_by(_moved(queries, lambda p, f=f: squeezed(p, f, centre)), mode, cuts, grade).f1)  # type: ignore[misc]
+                    for f in FINE_SQUEEZES
+                ],
+            }
+    else:
+        drifts |= {f"shift {by:+g}": lambda p: p for by in SHIFTS} | {f"squeeze {f:g}": lambda p: p for f in SQUEEZES}
+        said = NOT_ANSWERED if not queries else "keeps everything"
+        for group in rows.values():
+            group.append((decider.name, said, *[NOTHING] * len(drifts)))
+    columns = ("decider", "policy", *drifts)
+    titles = {
+        "f1": "F1 of the records kept",
+        "recall": "share of must-haves kept",
+        "kept": "records kept per query",
+    }
+    return replies.result(
+        "selection",
+        data,
+        tables=tuple(
+            Table(
+                key=f"selection-{which}-{data.name}",
+                title=f"selection, {data.name}: {titles[which]}, held out",
+                columns=columns,
+                rows=tuple(group),
+                notes=tuple(notes) if which == "f1" else (),
+            )
+            for which, group in rows.items()
+        ),
+        sentences=_sentences(decider.name, data.name, figures),
+        figures=figures,
+        plots={"drift": curves} if curves else {},
+    )
+
+
+def _policies(
+    queries: Sequence[Scored], decider: RecordingDecider, grade: int
+) -> list[tuple[str, SelectMode, list[Thresholds]]]:
+    found: list[tuple[str, SelectMode, list[Thresholds]]] = []
+    for mode in MODES:
+        cuts = [
+            choose_cuts([one for at, one in enumerate(queries) if at != left_out], mode, grade)
+            for left_out in range(len(queries))
+        ]
+        found.append((mode, mode, cuts))
+    if decider.thresholds and decider.thresholds.relative is not None:
+        own = decider.thresholds
+        name = f"shipped hybrid ({own.validator:g}, {own.relative:g})"
+        found.append((name, "hybrid", [own] * len(queries)))
+    return found
+
+
+def _moved(queries: Sequence[Scored], by: Callable[[m.Array], m.Array]) -> list[Scored]:
+    return [Scored(by(query.probabilities), query.grades) for query in queries]
+
+
+def _add_rows(
+    rows: Mapping[str, list[tuple[str, ...]]], decider: str, name: str, outcomes: Mapping[str, Kept], settings: Settings
+) -> None:
+    draw: dict[str, Any] = {"seed": settings.seed, "resamples": settings.resamples}
+    first = next(iter(outcomes))
+    f1, recall, kept = [], [], []
+    for drift, one in outcomes.items():
+        cells = [number(one.f1), number(one.recall), number(float(one.kept.mean()), 1)]
+        if drift == first:
+            around = m.interval(_f1_rows, one.hits, one.kept, one.relevant, **draw)
+            cells[0] = with_interval(cells[0], around)
+            around = m.interval(m.ratio_rows, one.must_haves_kept, one.must_haves, **draw)
+            cells[1] = with_interval(cells[1], around)
+            around = m.interval(m.mean_rows, one.kept, **draw)
+            cells[2] = with_interval(cells[2], around, 1)
+        f1.append(cells[0])
+        recall.append(cells[1])
+        kept.append(cells[2])
+    rows["f1"].append((decider, name, *f1))
+    rows["recall"].append((decider, name, *recall))
+    rows["kept"].append((decider, name, *kept))
+
+
+def _sentences(name: str, data: str, figures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> tuple[str, ...]:
+    chosen = {mode: figures[mode] for mode in MODES if mode in figures}
+    if not chosen:
+        return ()
+    span = {mode: [one["f1"] for one in drifts.values()] for mode, drifts in chosen.items()}
+    told = ", ".join(f"{mode} {min(values):.2f} to {max(values):.2f}" for mode, values in span.items())
+    steadiest = min(span, key=lambda mode: max(span[mode]) - min(span[mode]))
+    highest = max(span, key=lambda mode: min(span[mode]))
+    return (f"{name}, {data}: F1 over all drifts: {told}. Steadiest: {steadiest}; highest at its worst: {highest}.",)
+
+
+MEASUREMENT = Measurement(
+    "selection",
+    "Selection: threshold, ranking or hybrid, when probabilities drift",
+    ("persona", "relevance_dev"),
+    "queries with graded records (validator, or personas)",
+    evaluate,
+)
