@@ -2,7 +2,7 @@
 
 A data file is JSON of one of three forms, told apart by its shape; docs/harness.md says how to write each.
 
-- a list of utterances: gate and route (`GateItem`), such as data/gate_dev.json;
+- a list of utterances: gate and router (`GateItem`), such as data/gate_dev.json;
 - {"personas": [{"records": …, "queries": …}]}: graded relevance, such as data/relevance_dev.json;
 - {"records": …, "conversation": …, "gate20": …, "validator": …, "shape_probe": …}: one person, such as
   data/persona.json.
@@ -88,7 +88,7 @@ class GateItem(Item):
         return {"message": self.utterance, "previous": list(self.previous)}
 
 
-class RouteItem(Item):
+class RouterItem(Item):
     """An utterance that needs memory, and which of the namespaces it needs."""
 
     id: str
@@ -190,7 +190,7 @@ class Dataset(Item):
     """Of the file's bytes."""
     path: Path
     gate: tuple[GateItem, ...] = ()
-    route: tuple[RouteItem, ...] = ()
+    router: tuple[RouterItem, ...] = ()
     queries: tuple[ValidatorQuery, ...] = ()
     shape: ShapeProbe | None = None
     conversation: Conversation | None = None
@@ -351,8 +351,8 @@ def _from_gate(items: Sequence[GateItem]) -> dict[str, Any]:
     numbered = tuple(item if item.id else item.model_copy(update={"id": str(at)}) for at, item in enumerate(items, 1))
     names = sorted({name for item in numbered for name in (*item.namespaces, *item.namespaces_optional)})
     candidates = {name: describe(f"/{name}/") or f"the user's {name}" for name in names}
-    route = tuple(
-        RouteItem(
+    router = tuple(
+        RouterItem(
             id=item.id,
             utterance=item.utterance,
             previous=item.previous,
@@ -369,7 +369,7 @@ def _from_gate(items: Sequence[GateItem]) -> dict[str, Any]:
         for item in numbered
         if item.records
     )
-    return {"gate": numbered, "route": route, "queries": queries}
+    return {"gate": numbered, "router": router, "queries": queries}
 
 
 def _from_relevance(file: _RelevanceFile) -> tuple[ValidatorQuery, ...]:

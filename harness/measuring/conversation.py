@@ -79,12 +79,12 @@ ARMS: tuple[Arm, ...] = (
     Arm(STOCK, who="nobody"),
     Arm("stock rendered", who="nobody", policy={"render": {"mode": "prose"}}),
     Arm("gate", frozenset({"gate"})),
-    Arm("gate + route", frozenset({"gate", "namespace"})),
+    Arm("gate + router", frozenset({"gate", "namespace"})),
     *(
         Arm(f"gate + validator, {mode}", frozenset({"gate", "record"}), {"select": {"mode": mode}})
         for mode in _SELECTIONS
     ),
-    Arm("gate + route + validator (the default)", frozenset({"gate", "namespace", "record"})),
+    Arm("gate + router + validator (the default)", frozenset({"gate", "namespace", "record"})),
     Arm("oracle (the labels)", frozenset({"gate", "namespace", "record"}), _SURE, who="labels"),
     Arm("always error", frozenset({"gate", "namespace", "record"}), who="error"),
 )

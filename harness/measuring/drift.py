@@ -27,36 +27,30 @@ def drift_table(
     """
     rows = []
     for key in runs[0]:
-        margins, cuts, areas = [], [], []
+        measured = []
         for run in runs:
-            pairs = [(s, y) for s, y in zip(run[key], labels, strict=True) if s is not None]
-            s, y = [a for a, _ in pairs], [b for _, b in pairs]
-            if (best := m.best_cut(s, y)) is None:
-                continue
-            margins.append(m.margin(s, y) or 0.0)
-            cuts.append(best.at)
-            areas.append(m.auc(s, y) or 0.0)
-        if not cuts:
-            continue
-        answers = list(zip(*(run[key] for run in runs), strict=True))
-        moved = max((max(a) - min(a) for a in (list(filter(_is_number, each)) for each in answers) if a), default=0.0)
-        rows.append(
-            (
-                name,
-                key,
-                f"{signed(min(margins))} to {signed(max(margins))}",
-                f"{number(min(cuts))} to {number(max(cuts))}",
-                f"{number(min(areas))} to {number(max(areas))}",
-                number(moved),
+            s, y = m.answered(run[key], labels)
+            if (best := m.best_cut(s, y)) is not None:
+                measured.append((m.margin(s, y), best.at, m.auc(s, y)))
+        if measured:
+            margins, cuts, areas = ([value or 0.0 for value in column] for column in zip(*measured, strict=True))
+            answers = (
+                [score for score in scores if score is not None]
+                for scores in zip(*(run[key] for run in runs), strict=True)
             )
-        )
+            rows.append(
+                (
+                    name,
+                    key,
+                    f"{signed(min(margins))} to {signed(max(margins))}",
+                    f"{number(min(cuts))} to {number(max(cuts))}",
+                    f"{number(min(areas))} to {number(max(areas))}",
+                    number(max(max(scores) - min(scores) for scores in answers if scores)),
+                )
+            )
     return Table(
         key=f"{command}-drift-{data}",
         title=f"{command}, {data}: {len(runs)} runs",
         columns=("decider", "wording", "margin", "best cut", "AUC", "largest change of one answer"),
         rows=tuple(rows) or ((name, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING),),
     )
-
-
-def _is_number(value: float | None) -> bool:
-    return value is not None

@@ -10,7 +10,7 @@ Scores are probabilities, 0..1, higher for "yes"; labels are true for "yes".
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import DegenerateDataWarning, bootstrap, rankdata
 from sklearn import config_context
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import precision_recall_fscore_support, recall_score, roc_auc_score, roc_curve
+from sklearn.metrics import recall_score, roc_auc_score, roc_curve
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold
 
 Array: TypeAlias = NDArray[np.float64]
@@ -47,6 +47,24 @@ class Interval:
     def holds(self, value: float) -> bool:
         """Tell whether a value lies between the bounds."""
         return self.low is not None and self.high is not None and self.low <= value <= self.high
+
+
+NO_INTERVAL = Interval(None, None)
+"""Of a figure that cannot be had."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its interval."""
+
+    value: float | None = None
+    interval: Interval = NO_INTERVAL
+
+
+def answered(scores: Sequence[float | None], labels: Sequence[bool]) -> tuple[Array, Flags]:
+    """Return the scores that there are, with their labels."""
+    pairs = [(score, label) for score, label in zip(scores, labels, strict=True) if score is not None]
+    return np.array([score for score, _ in pairs], np.float64), np.array([label for _, label in pairs], np.bool_)
 
 
 def arrays(scores: ArrayLike, labels: ArrayLike) -> tuple[Array, Flags]:
@@ -88,6 +106,12 @@ def margin(scores: ArrayLike, labels: ArrayLike) -> float | None:
     return float(s[y].min() - s[~y].max()) if y.any() and not y.all() else None
 
 
+def best_threshold(scores: ArrayLike, labels: ArrayLike) -> float | None:
+    """Return where `best_cut` lies."""
+    cut = best_cut(scores, labels)
+    return cut.at if cut else None
+
+
 def best_cut(scores: ArrayLike, labels: ArrayLike) -> Cut | None:
     """Return the cut with the most items on their right side, the lowest such, midway between two scores.
 
@@ -120,12 +144,6 @@ def _midway(scores: Array, lowest_yes: float) -> float:
         return float(np.nextafter(scores.max(), np.inf))
     below = scores[scores < lowest_yes]
     return float((lowest_yes + below.max()) / 2) if below.size else lowest_yes
-
-
-def accuracy_at(scores: ArrayLike, labels: ArrayLike, cut: float) -> float | None:
-    """Return the share of items on their right side of a cut."""
-    s, y = arrays(scores, labels)
-    return float(((s >= cut) == y).mean()) if y.size else None
 
 
 def recall_at(scores: ArrayLike, labels: ArrayLike, cut: float) -> float | None:
@@ -175,18 +193,6 @@ def calibration_error(scores: ArrayLike, labels: ArrayLike, bins: int = 10) -> f
     found = reliability(scores, labels, bins)
     total = sum(one.count for one in found)
     return sum(one.count * abs(one.predicted - one.observed) for one in found) / total if total else None
-
-
-def f1(kept: ArrayLike, labels: ArrayLike) -> float | None:
-    """Return F1 of what was kept; None when nothing is "yes" and nothing was kept."""
-    k, y = np.asarray(kept, dtype=np.bool_), np.asarray(labels, dtype=np.bool_)
-    if not y.any() and not k.any():
-        return None
-    return float(precision_recall_fscore_support(y, k, average="binary", zero_division=0.0)[2])
-
-
-NO_INTERVAL = Interval(None, None)
-"""Of a figure that cannot be had."""
 
 
 def interval(figure: Callable[..., Array], *columns: ArrayLike, seed: int = 0, resamples: int = 1000) -> Interval:
@@ -255,6 +261,22 @@ def ratio_rows(parts: Array, wholes: Array) -> Array:
     return ratio
 
 
+def mean(values: ArrayLike, **draw: int) -> Estimate:
+    """Return the mean of values and its interval; `draw` as `interval` has it."""
+    given = np.asarray(values, dtype=np.float64)
+    return Estimate(float(given.mean()), interval(mean_rows, given, **draw)) if given.size else Estimate()
+
+
+def ratio(parts: ArrayLike, wholes: ArrayLike, **draw: int) -> Estimate:
+    """Return the sum of parts by the sum of wholes and its interval; `draw` as `interval` has it."""
+    part, whole = np.asarray(parts, dtype=np.float64), np.asarray(wholes, dtype=np.float64)
+    return (
+        Estimate(float(part.sum() / whole.sum()), interval(ratio_rows, part, whole, **draw))
+        if whole.sum()
+        else Estimate()
+    )
+
+
 def rate_interval(good: ArrayLike, total: ArrayLike, seed: int) -> Interval:
     """Return the interval of sum(good) / sum(total), resampling groups.
 
@@ -273,38 +295,14 @@ def rate_interval(good: ArrayLike, total: ArrayLike, seed: int) -> Interval:
     return interval(ratio_rows, good_of, all_of, seed=seed)
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Decisions on items, each taken with a cut that was chosen without it."""
-
-    kept: Flags
-    """Per item, whether it was at or above the cut of its fold."""
-    cuts: Array
-    """Per fold."""
-
-    def accuracy(self, labels: ArrayLike) -> float:
-        """Return the share of right decisions."""
-        return float((self.kept == np.asarray(labels, dtype=np.bool_)).mean())
-
-    def recall(self, labels: ArrayLike) -> float | None:
-        """Return the share of "yes" that was kept."""
-        y = np.asarray(labels, dtype=np.bool_)
-        return float(self.kept[y].mean()) if y.any() else None
-
-    def skipped(self, labels: ArrayLike) -> float | None:
-        """Return the share of "no" that was not kept."""
-        y = np.asarray(labels, dtype=np.bool_)
-        return float((~self.kept[~y]).mean()) if not y.all() else None
-
-
 def held_out(
     scores: ArrayLike,
     labels: ArrayLike,
     choose: Callable[[Array, Flags], float | None],
     groups: ArrayLike | None = None,
     seed: int = 0,
-) -> HeldOut | None:
-    """Return decisions by cuts chosen on other items: cross-validation.
+) -> Flags | None:
+    """Return, per item, whether it is kept by a cut that was chosen on other items: cross-validation.
 
     Args:
         scores: Probabilities.
@@ -330,9 +328,7 @@ def held_out(
             return None
         splits = LeaveOneGroupOut().split(s, y, g)
     kept = np.zeros(s.size, np.bool_)
-    cuts = []
     for train, test in splits:
         cut = choose(s[train], y[train])
         kept[test] = True if cut is None else s[test] >= cut
-        cuts.append(0.0 if cut is None else cut)
-    return HeldOut(kept, np.array(cuts))
+    return kept

@@ -30,6 +30,11 @@ class Settings:
     allow_errors: bool = False
     """Whether a decider's error leaves its item out instead of ending the run."""
 
+    @property
+    def draw(self) -> dict[str, int]:
+        """The bootstrap's arguments."""
+        return {"seed": self.seed, "resamples": self.resamples}
+
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options every measuring command has."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 
 from strands_gated_memory.core.questions import Answer, NoAnswer, Question, State, probability_of
-from strands_gated_memory.core.wordings import SUBJECT, Wording
+from strands_gated_memory.core.wordings import Wording
 
 from ..data.datasets import Dataset
-from ..errors import HarnessError, RunFailed
+from ..errors import RunFailed
 from ..recording.recorder import RecordingDecider
 from .options import Settings
 from .tables import NOT_ANSWERED, NOTHING, Finding, Result, Table
@@ -50,7 +48,7 @@ class Replies:
             "unanswered items are left out of its rows"
         )
 
-    def scores(self, run: int, request: int, wording: Wording, key: str) -> float | None:
+    def probability(self, run: int, request: int, wording: Wording, key: str) -> float | None:
         """Return P(yes) of one answer, None without one."""
         return probability_of(wording.read(self.runs[run][request][key]))
 
@@ -141,17 +139,59 @@ def _ask(
     return answers
 
 
-def same_answers(columns: Mapping[str, Sequence[float | None]]) -> dict[str, str]:
-    """Return, per wording, the earlier one whose answers are the same up to rounding: nobody read the wording."""
-    same: dict[str, str] = {}
-    for at, (key, scores) in enumerate(columns.items()):
-        if all(score is None for score in scores):
-            continue
-        for earlier in list(columns)[:at]:
-            if earlier not in same and _alike(columns[earlier], scores):
-                same[key] = earlier
-                break
-    return same
+@dataclass(frozen=True)
+class Readings:
+    """Which wordings a decider answers, and which of them it answers without reading them."""
+
+    decider: str
+    answered: Mapping[str, bool]
+    """Per wording, whether there is any answer."""
+    same: Mapping[str, str]
+    """Per wording, the earlier one whose answers are the same up to rounding: nobody read the wording."""
+
+    @classmethod
+    def of(cls, decider: str, columns: Mapping[str, Sequence[float | None]]) -> Readings:
+        """Return what the scores per wording say."""
+        answered = {key: any(score is not None for score in scores) for key, scores in columns.items()}
+        same: dict[str, str] = {}
+        for at, key in enumerate(columns):
+            earlier = [other for other in list(columns)[:at] if other not in same]
+            alike = next((other for other in earlier if _alike(columns[other], columns[key])), None)
+            if answered[key] and alike is not None:
+                same[key] = alike
+        return cls(decider, answered, same)
+
+    @property
+    def own(self) -> list[str]:
+        """The wordings that have figures of their own."""
+        return [key for key, any_answer in self.answered.items() if any_answer and key not in self.same]
+
+    def rows(self, figures: int) -> list[tuple[str, ...]]:
+        """Return the rows that stand for the other wordings, one per reason, with so many dashes."""
+        rows: list[tuple[str, ...]] = []
+        for earlier in dict.fromkeys(self.same.values()):
+            keys = ", ".join(key for key, other in self.same.items() if other == earlier)
+            rows.append((self.decider, keys, f"as {earlier}", *[NOTHING] * figures))
+        if silent := [key for key, any_answer in self.answered.items() if not any_answer]:
+            every = "every wording" if len(silent) == len(self.answered) else ", ".join(silent)
+            rows.append((self.decider, every, NOT_ANSWERED, *[NOTHING] * figures))
+        return rows
+
+    def notes(self, command: str) -> list[str]:
+        """Return why these have no figures of their own, and the command of a decider that reads wordings."""
+        notes = []
+        if self.same:
+            notes.append(
+                f"{self.decider} answers by what a question is about and does not read its wording: its answers to "
+                f"{', '.join(self.same)} are those to {', '.join(dict.fromkeys(self.same.values()))}."
+            )
+        if not all(self.answered.values()) and self.decider not in ("stock", "cosine"):
+            notes.append(
+                f'"{NOT_ANSWERED}": {self.decider} abstains from wordings that are not its own. A decider that reads '
+                "any wording is needed, such as strands-decider: "
+                f"`python -m harness {command} --decider strands-decider`."
+            )
+        return notes
 
 
 def _alike(some: Sequence[float | None], others: Sequence[float | None]) -> bool:
@@ -159,86 +199,3 @@ def _alike(some: Sequence[float | None], others: Sequence[float | None]) -> bool
         (a is None and b is None) or (a is not None and b is not None and abs(a - b) <= _ROUNDING)
         for a, b in zip(some, others, strict=True)
     )
-
-
-def unread_rows(
-    name: str, answered: Mapping[str, bool], same: Mapping[str, str], figures: int
-) -> list[tuple[str, ...]]:
-    """Return the rows that stand for wordings without figures of their own, one per reason.
-
-    Args:
-        name: The decider's.
-        answered: Per wording, whether there is any answer.
-        same: As `same_answers`.
-        figures: How many dashes follow the third cell.
-    """
-    rows: list[tuple[str, ...]] = []
-    for earlier in dict.fromkeys(same.values()):
-        keys = ", ".join(key for key, other in same.items() if other == earlier)
-        rows.append((name, keys, f"as {earlier}", *[NOTHING] * figures))
-    if silent := [key for key, any_answer in answered.items() if not any_answer]:
-        every = "every wording" if len(silent) == len(answered) else ", ".join(silent)
-        rows.append((name, every, NOT_ANSWERED, *[NOTHING] * figures))
-    return rows
-
-
-def read_wordings(path: Path | None, kind: str) -> tuple[Wording, ...]:
-    """Read a user's wordings: {"gate": [{"id": …, "instructions": …}, …], "record": […]}.
-
-    Args:
-        path: The file; None: no wordings.
-        kind: "gate" or "record".
-
-    Raises:
-        HarnessError: The file is wrong; names file, item and field.
-    """
-    if path is None:
-        return ()
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"{path}: cannot be read as JSON: {error}") from error
-    if not isinstance(value, dict) or not set(value) <= {"gate", "record"}:
-        raise HarnessError(f'{path}: must be an object with "gate" and "record", each a list of wordings')
-    items = value.get(kind, [])
-    if not isinstance(items, list):
-        raise HarnessError(f"{path}: {kind} must be a list, got {type(items).__name__}")
-    return tuple(_wording(item, f"{path}: {kind}[{at}]", kind) for at, item in enumerate(items))
-
-
-_FIELDS = ("id", "instructions", "criteria", "type", "version", "inverted", "yes")
-
-
-def _wording(item: Any, place: str, kind: str) -> Wording:
-    if not isinstance(item, dict):
-        raise HarnessError(f"{place}: must be an object, got {type(item).__name__}")
-    for name in item:
-        if name not in _FIELDS:
-            raise HarnessError(f"{place}: has no field {name!r}; it has {', '.join(_FIELDS)}")
-    for name in ("id", "instructions"):
-        if not isinstance(item.get(name), str) or not item[name].strip():
-            raise HarnessError(f"{place}.{name}: must be a text")
-    if kind == "record" and SUBJECT not in item["instructions"]:
-        raise HarnessError(f"{place}.instructions: must hold {SUBJECT}, where the record is put")
-    if item.get("type", "noul") not in ("noul", "choice", "score"):
-        raise HarnessError(f'{place}.type: must be "noul", "choice" or "score", got {item["type"]!r}')
-    try:
-        return Wording(**{**item, "yes": tuple(item.get("yes", ()))})
-    except (TypeError, ValueError) as error:
-        raise HarnessError(f"{place}: {error}") from error
-
-
-def unread_notes(decider: str, command: str, answered: Mapping[str, bool], same: Mapping[str, str]) -> list[str]:
-    """Return why a decider's wordings have no figures of their own, and the command of one that reads them."""
-    notes = []
-    if same:
-        notes.append(
-            f"{decider} answers by what a question is about and does not read its wording: its answers to "
-            f"{', '.join(same)} are those to {', '.join(dict.fromkeys(same.values()))}."
-        )
-    if not all(answered.values()) and decider not in ("stock", "cosine"):
-        notes.append(
-            f'"{NOT_ANSWERED}": {decider} abstains from wordings that are not its own. A decider that reads any '
-            f"wording is needed, such as strands-decider: `python -m harness {command} --decider strands-decider`."
-        )
-    return notes

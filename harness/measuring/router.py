@@ -1,6 +1,6 @@
 """The router: which namespaces are worth searching, once memory is needed?
 
-python -m harness route --data my_utterances.json
+python -m harness router --data my_utterances.json
 """
 
 from __future__ import annotations
@@ -14,70 +14,51 @@ import numpy as np
 from strands_gated_memory.core.router import choose
 from strands_gated_memory.core.wordings import ROUTE_CRITERIA
 
-from ..data.datasets import Dataset, RouteItem
+from ..data.datasets import Dataset, RouterItem
 from ..recording.recorder import RecordingDecider
 from . import metrics as m
 from .measurement import Measurement
 from .options import Settings
+from .plots import strip
 from .requests import ask_all
-from .tables import NOT_ANSWERED, NOTHING, Result, Table, number, share, share_with_interval, with_interval
+from .tables import NOT_ANSWERED, NOTHING, Result, Table, number_of, share, share_of
 
 RECALL = 0.95
 """Share of needed namespaces that a cut chosen here has to keep."""
 
 
 @dataclass(frozen=True)
-class RouteFigures:
-    """What searching by one rule does."""
+class Searches:
+    """What searching by one rule does, for one namespace or for all."""
 
     needed: int
-    needed_searched: int
-    exact: tuple[bool, ...]
-    """Per utterance, whether exactly the needed namespaces are searched, optional ones aside."""
+    found: int
+    """Of the needed ones, those that are searched."""
     avoidable: int
-    """Searches of namespaces that are neither needed nor optional."""
+    """Searches that are neither needed nor optional."""
     avoided: int
-    per_namespace: Mapping[str, tuple[int, int, int, int]]
-    """Needed, of these searched, avoidable, of these avoided."""
 
 
-def figures_of(items: Sequence[RouteItem], searched: Sequence[Sequence[str]]) -> RouteFigures:
-    """Return the figures of what was searched for each item."""
-    names = list(items[0].candidates)
-    counts = {name: [0, 0, 0, 0] for name in names}
-    exact = []
-    for item, chosen in zip(items, searched, strict=True):
-        for name in names:
-            count = counts[name]
-            if name in item.needed:
-                count[0] += 1
-                count[1] += name in chosen
-            elif name not in item.optional:
-                count[2] += 1
-                count[3] += name not in chosen
-        exact.append(set(chosen) - set(item.optional) == set(item.needed) - set(item.optional))
-    needed, found, avoidable, avoided = (sum(count[at] for count in counts.values()) for at in range(4))
-    return RouteFigures(
-        needed,
-        found,
-        tuple(exact),
-        avoidable,
-        avoided,
-        {name: (count[0], count[1], count[2], count[3]) for name, count in counts.items()},
-    )
+def searches_of(items: Sequence[RouterItem], searched: Sequence[Sequence[str]], names: Sequence[str]) -> Searches:
+    """Return the counts over these namespaces of what was searched for each item."""
+    pairs = [(item, name, name in chosen) for item, chosen in zip(items, searched, strict=True) for name in names]
+    needed = [hit for item, name, hit in pairs if name in item.needed]
+    others = [hit for item, name, hit in pairs if name not in item.needed and name not in item.optional]
+    return Searches(len(needed), sum(needed), len(others), len(others) - sum(others))
 
 
 def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Result | None:
-    """Measure one data set with one decider; None without routed utterances."""
-    if not data.route:
+    """Measure one data set with one decider; None without utterances whose namespaces are labelled."""
+    if not data.router:
         return None
-    items = data.route
+    items = data.router
+    names = list(items[0].candidates)
     requests = [
         (item.state, {name: ROUTE_CRITERIA.question(text) for name, text in item.candidates.items()}) for item in items
     ]
-    replies = ask_all(decider, requests, settings, f"route, {decider.name}")
+    replies = ask_all(decider, requests, settings, f"router, {decider.name}")
     scores: list[dict[str, float | None]] = [
-        {name: replies.scores(0, at, ROUTE_CRITERIA, name) for name in item.candidates} for at, item in enumerate(items)
+        {name: replies.probability(0, at, ROUTE_CRITERIA, name) for name in names} for at in range(len(items))
     ]
     flat = [
         (score, name in item.needed, at)
@@ -87,8 +68,8 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
     ]
     answered = len({at for _, _, at in flat})
     notes = [
-        f"{data.name}: {len(items)} utterances that need memory, {len(items[0].candidates)} namespaces each "
-        f"({', '.join(items[0].candidates)}). Brackets: bootstrap 95 % intervals over utterances "
+        f"{data.name}: {len(items)} utterances that need memory, {len(names)} namespaces each "
+        f"({', '.join(names)}). Brackets: bootstrap 95 % intervals over utterances "
         f"({settings.resamples:,} resamples). When no namespace reaches the cut, all are searched, as in production. "
         f"Held-out cut: keeps {share(RECALL)} of the needed namespaces of all other utterances."
     ]
@@ -98,105 +79,81 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
             "others, and they are in the figures so."
         )
     rows: list[tuple[str, ...]] = []
-    spread: list[tuple[str, ...]] = []
+    by_namespace: list[tuple[str, ...]] = []
     figures: dict[str, Any] = {}
+    plots: dict[str, Any] = {}
     if not flat:
         rows.append((decider.name, NOT_ANSWERED, *[NOTHING] * 5))
     else:
-        for rule, searched in _rules(items, scores, flat, decider).items():
-            one = figures_of(items, searched)
-            rows.append(_row(decider.name, rule, one, flat, settings))
-            spread += _spread(decider.name, rule, one)
-            figures[rule] = {"needed": one.needed, "searched": one.needed_searched, "avoidable": one.avoidable,
-                             "avoided": one.avoided, "exact": sum(one.exact)}  # fmt: skip
+        s, y = np.array([score for score, _, _ in flat]), np.array([wanted for _, wanted, _ in flat])
+        area = m.Estimate(m.auc(s, y), m.interval(m.auc_rows, s, y, **settings.draw))
+        shipped = decider.thresholds.router if decider.thresholds else None
+        groups = {"needed": s[y].tolist(), "not needed": s[~y].tolist()}
+        plots["strips"] = {ROUTE_CRITERIA.key: strip(groups, cut=None, shipped=shipped)}
+        for rule, cuts in _rules(flat, len(items), shipped).items():
+            searched = [choose(names, mine, cut) for mine, cut in zip(scores, cuts, strict=True)]
+            every = searches_of(items, searched, names)
+            exact = [
+                set(chosen) - set(item.optional) == set(item.needed) - set(item.optional)
+                for item, chosen in zip(items, searched, strict=True)
+            ]
+            rows.append(
+                (
+                    decider.name,
+                    rule,
+                    number_of(area),
+                    f"{answered} of {len(items)}",
+                    _share_in_words(every.found, every.needed),
+                    share_of(m.mean(exact, **settings.draw)),
+                    _share_in_words(every.avoided, every.avoidable),
+                )
+            )
+            for name in names:
+                each = searches_of(items, searched, [name])
+                counts = (f"{each.found} of {each.needed}", f"{each.avoided} of {each.avoidable}")
+                by_namespace.append((decider.name, rule, name, *counts))
+            figures[rule] = {**vars(every), "exact": sum(exact)}
     return replies.result(
-        "route",
+        "router",
         data,
-        tables=(
+        [
             Table(
-                key=f"route-{data.name}",
-                title=f"route, {data.name}: needed namespaces searched, other searches avoided",
+                key=f"router-{data.name}",
+                title=f"router, {data.name}: needed namespaces searched, other searches avoided",
                 columns=("decider", "cut", "AUC", "answered", "needed searched", "exact set", "searches avoided"),
                 rows=tuple(rows),
                 notes=tuple(notes),
             ),
             Table(
-                key=f"route-namespaces-{data.name}",
-                title=f"route, {data.name}: by namespace",
+                key=f"router-namespaces-{data.name}",
+                title=f"router, {data.name}: by namespace",
                 columns=("decider", "cut", "namespace", "needed searched", "searches avoided"),
-                rows=tuple(spread),
+                rows=tuple(by_namespace),
             ),
-        ),
+        ],
         figures=figures,
-        plots={
-            "strips": {
-                ROUTE_CRITERIA.key: {
-                    "groups": {
-                        "needed": [score for score, wanted, _ in flat if wanted],
-                        "not needed": [score for score, wanted, _ in flat if not wanted],
-                    },
-                    "cut": None,
-                    "shipped": decider.thresholds.router if decider.thresholds else None,
-                }
-            }
-            if flat
-            else {}
-        },
+        plots=plots,
     )
 
 
-def _rules(
-    items: Sequence[RouteItem],
-    scores: Sequence[Mapping[str, float | None]],
-    flat: Sequence[tuple[float, bool, int]],
-    decider: RecordingDecider,
-) -> dict[str, list[tuple[str, ...]]]:
-    """Return what each rule searches, per item."""
-    rules: dict[str, list[tuple[str, ...]]] = {}
-    if decider.thresholds:
-        cut = decider.thresholds.router
-        rules[f"shipped, {cut:g}"] = [
-            choose(list(item.candidates), mine, cut) for item, mine in zip(items, scores, strict=True)
-        ]
+def _rules(flat: Sequence[tuple[float, bool, int]], items: int, shipped: float | None) -> Mapping[str, list[float]]:
+    """Return the cut of each rule, per item."""
+    rules: dict[str, list[float]] = {}
+    if shipped is not None:
+        rules[f"shipped, {shipped:g}"] = [shipped] * items
     if len({score for score, _, _ in flat}) > 1:
-        chosen = []
-        for at, (item, mine) in enumerate(zip(items, scores, strict=True)):
+        rules["held out"] = []
+        for at in range(items):
             others = [(score, wanted) for score, wanted, place in flat if place != at]
-            own = m.cut_for_recall([s for s, _ in others], [y for _, y in others], RECALL) if others else None
-            chosen.append(choose(list(item.candidates), mine, own if own is not None else 0.0))
-        rules["held out"] = chosen
+            cut = m.cut_for_recall([score for score, _ in others], [wanted for _, wanted in others], RECALL)
+            rules["held out"].append(0.0 if cut is None else cut)
     return rules
 
 
-def _row(
-    name: str, rule: str, one: RouteFigures, flat: Sequence[tuple[float, bool, int]], settings: Settings
-) -> tuple[str, ...]:
-    s, y = [score for score, _, _ in flat], [wanted for _, wanted, _ in flat]
-    draw: dict[str, Any] = {"seed": settings.seed, "resamples": settings.resamples}
-    area = m.interval(m.auc_rows, np.array(s), np.array(y), **draw)
-    exact = m.interval(m.mean_rows, np.array(one.exact), **draw)
-    return (
-        name,
-        rule,
-        with_interval(number(m.auc(s, y)), area),
-        f"{len({at for _, _, at in flat})} of {len(one.exact)}",
-        f"{share(one.needed_searched / one.needed)} ({one.needed_searched} of {one.needed})",
-        share_with_interval(sum(one.exact) / len(one.exact), exact),
-        f"{share(one.avoided / one.avoidable)} ({one.avoided} of {one.avoidable})" if one.avoidable else NOTHING,
-    )
-
-
-def _spread(name: str, rule: str, one: RouteFigures) -> list[tuple[str, ...]]:
-    return [
-        (name, rule, namespace, f"{found} of {needed}", f"{avoided} of {avoidable}")
-        for namespace, (needed, found, avoidable, avoided) in one.per_namespace.items()
-    ]
+def _share_in_words(part: int, whole: int) -> str:
+    return f"{share(part / whole)} ({part} of {whole})" if whole else NOTHING
 
 
 MEASUREMENT = Measurement(
-    "route",
-    "Router: which namespaces?",
-    ("gate_dev",),
-    "utterances with needs_memory and namespaces",
-    evaluate,
+    "router", "Router: which namespaces?", ("gate_dev",), "utterances with needs_memory and namespaces", evaluate
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ SQUEEZES = (0.75, 0.5)
 FINE_SHIFTS = tuple(float(d) for d in np.linspace(-2, 2, 17))
 FINE_SQUEEZES = tuple(float(d) for d in np.linspace(0.2, 1.4, 13))
 RELATIVES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+TITLES = {"f1": "F1 of the records kept", "recall": "share of must-haves kept", "kept": "records kept per query"}
+Drift = Callable[[m.Array], m.Array]
 _EDGE = 1e-6
 """Probabilities nearer to 0 or 1 than this are taken to be this near: their log odds have to be finite."""
 _UNLIMITED: dict[str, Any] = {"dedupe": False, "max_records": None, "max_context_tokens": None}
@@ -75,10 +78,29 @@ class Kept:
         total = self.must_haves.sum()
         return float(self.must_haves_kept.sum() / total) if total else None
 
+    @property
+    def mean(self) -> float:
+        """Records kept per query."""
+        return float(self.kept.mean())
+
+    def cells(self, settings: Settings | None) -> dict[str, str]:
+        """Return F1, recall and mean as text; with settings, each with its interval."""
+        texts = {"f1": number(self.f1), "recall": number(self.recall), "kept": number(self.mean, 1)}
+        if settings is None:
+            return texts
+        f1 = m.interval(_f1_rows, self.hits, self.kept, self.relevant, **settings.draw)
+        recall = m.interval(m.ratio_rows, self.must_haves_kept, self.must_haves, **settings.draw)
+        kept = m.interval(m.mean_rows, self.kept, **settings.draw)
+        return {
+            "f1": with_interval(texts["f1"], f1),
+            "recall": with_interval(texts["recall"], recall),
+            "kept": with_interval(texts["kept"], kept, 1),
+        }
+
 
 def _f1_rows(hits: m.Array, kept: m.Array, relevant: m.Array) -> m.Array:
-    found: m.Array = 2 * hits.sum(axis=-1) / np.maximum(1, kept.sum(axis=-1) + relevant.sum(axis=-1))
-    return found
+    f1: m.Array = 2 * hits.sum(axis=-1) / np.maximum(1, kept.sum(axis=-1) + relevant.sum(axis=-1))
+    return f1
 
 
 def kept_by(queries: Sequence[Scored], mode: SelectMode, cuts: Sequence[Thresholds], grade: int) -> Kept:
@@ -95,19 +117,9 @@ def kept_by(queries: Sequence[Scored], mode: SelectMode, cuts: Sequence[Threshol
     for query, cut in zip(queries, cuts, strict=True):
         candidates = [Candidate(Record("", ""), "", float(p)) for p in query.probabilities]
         keep = np.array([reason is None for reason in select(candidates, settings, cut, "")], np.bool_)
-        rows.append(_counts(keep, query, grade))
-    return Kept(*(np.array(column, np.float64) for column in zip(*rows, strict=True)))
-
-
-def _counts(keep: NDArray[np.bool_], query: Scored, grade: int) -> tuple[int, int, int, int, int]:
-    relevant, must = query.grades >= grade, query.grades == 2
-    return (
-        int((keep & relevant).sum()),
-        int(keep.sum()),
-        int(relevant.sum()),
-        int((keep & must).sum()),
-        int(must.sum()),
-    )
+        relevant, must = query.grades >= grade, query.grades == 2
+        rows.append([flags.sum() for flags in (keep & relevant, keep, relevant, keep & must, must)])
+    return Kept(*np.array(rows, np.float64).T)
 
 
 def choose_cuts(queries: Sequence[Scored], mode: SelectMode, grade: int) -> Thresholds:
@@ -151,7 +163,7 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
     replies = ask_all(decider, requests, settings, f"selection, {decider.name}")
     queries: list[Scored] = []
     for at, query in enumerate(data.queries):
-        pairs = [(replies.scores(0, at, RECORD_CRITERIA, record.id), record.grade) for record in query.records]
+        pairs = [(replies.probability(0, at, RECORD_CRITERIA, record.id), record.grade) for record in query.records]
         known = [(p, grade) for p, grade in pairs if p is not None]
         if known:
             queries.append(Scored(np.array([p for p, _ in known]), np.array([grade for _, grade in known], np.int64)))
@@ -165,51 +177,46 @@ def evaluate(data: Dataset, decider: RecordingDecider, settings: Settings) -> Re
     ]
     if 0 < len(queries) < len(data.queries):
         notes.append(f"{decider.name} answered {len(queries)} of {len(data.queries)} queries; the others are left out.")
-    drifts: dict[str, Callable[[m.Array], m.Array]] = {"as answered": lambda p: p}
-    rows: dict[str, list[tuple[str, ...]]] = {"f1": [], "recall": [], "kept": []}
+    every = np.concatenate([query.probabilities for query in queries]) if queries else np.zeros(0)
+    centre = float(logit(np.clip(every, _EDGE, 1 - _EDGE)).mean()) if every.size else 0.0
+    drifts: dict[str, Drift] = {
+        "as answered": lambda p: p,
+        **{f"shift {by:+g}": partial(shifted, by=by) for by in SHIFTS},
+        **{f"squeeze {factor:g}": partial(squeezed, factor=factor, centre=centre) for factor in SQUEEZES},
+    }
+    rows: dict[str, list[tuple[str, ...]]] = {which: [] for which in TITLES}
     curves: dict[str, Any] = {}
     figures: dict[str, Any] = {}
-    worst: dict[str, float] = {}
-    if len(queries) > 1 and len(np.unique(np.concatenate([query.probabilities for query in queries]))) > 1:
-        every = np.concatenate([query.probabilities for query in queries])
-        centre = float(logit(np.clip(every, _EDGE, 1 - _EDGE)).mean())
-        drifts |= {f"shift {by:+g}": lambda p, by=by: shifted(p, by) for by in SHIFTS}  # type: ignore[misc]
-        drifts |= {f"squeeze {f:g}": lambda p, f=f: squeezed(p, f, centre) for f in SQUEEZES}  # type: ignore[misc]
+    if len(queries) > 1 and len(np.unique(every)) > 1:
         for name, mode, cuts in _policies(queries, decider, grade):
-            outcomes = {drift: kept_by(_moved(queries, by), mode, cuts, grade) for drift, by in drifts.items()}
-            figures[name] = {drift: {"f1": one.f1, "recall": one.recall, "kept": float(one.kept.mean())}
-                             for drift, one in outcomes.items()}  # fmt: skip
-            _add_rows(rows, decider.name, name, outcomes, settings)
-            worst[name] = min(one.f1 for one in outcomes.values())
+
+            def kept(drift: Drift, mode: SelectMode = mode, cuts: Sequence[Thresholds] = cuts) -> Kept:
+                return kept_by([Scored(drift(q.probabilities), q.grades) for q in queries], mode, cuts, grade)
+
+            outcomes = {drift_name: kept(drift) for drift_name, drift in drifts.items()}
+            figures[name] = {
+                drift_name: {"f1": outcome.f1, "recall": outcome.recall, "kept": outcome.mean}
+                for drift_name, outcome in outcomes.items()
+            }
+            cells = [outcome.cells(settings if at == 0 else None) for at, outcome in enumerate(outcomes.values())]
+            for which, group in rows.items():
+                group.append((decider.name, name, *(cell[which] for cell in cells)))
             curves[name] = {
-                "shift": [
-                    (by, kept_by(_moved(queries, lambda p, by=by: shifted(p, by)), mode, cuts, grade).f1)  # type: ignore[misc]
-                    for by in FINE_SHIFTS
-                ],
-                "squeeze": [
-                    (f, kept_by(_moved(queries, lambda p, f=f: squeezed(p, f, centre)), mode, cuts, grade).f1)  # type: ignore[misc]
-                    for f in FINE_SQUEEZES
-                ],
+                "shift": [(by, kept(partial(shifted, by=by)).f1) for by in FINE_SHIFTS],
+                "squeeze": [(f, kept(partial(squeezed, factor=f, centre=centre)).f1) for f in FINE_SQUEEZES],
             }
     else:
-        drifts |= {f"shift {by:+g}": lambda p: p for by in SHIFTS} | {f"squeeze {f:g}": lambda p: p for f in SQUEEZES}
         said = NOT_ANSWERED if not queries else "keeps everything"
         for group in rows.values():
             group.append((decider.name, said, *[NOTHING] * len(drifts)))
-    columns = ("decider", "policy", *drifts)
-    titles = {
-        "f1": "F1 of the records kept",
-        "recall": "share of must-haves kept",
-        "kept": "records kept per query",
-    }
     return replies.result(
         "selection",
         data,
         tables=tuple(
             Table(
                 key=f"selection-{which}-{data.name}",
-                title=f"selection, {data.name}: {titles[which]}, held out",
-                columns=columns,
+                title=f"selection, {data.name}: {TITLES[which]}, held out",
+                columns=("decider", "policy", *drifts),
                 rows=tuple(group),
                 notes=tuple(notes) if which == "f1" else (),
             )
@@ -236,33 +243,6 @@ def _policies(
         name = f"shipped hybrid ({own.validator:g}, {own.relative:g})"
         found.append((name, "hybrid", [own] * len(queries)))
     return found
-
-
-def _moved(queries: Sequence[Scored], by: Callable[[m.Array], m.Array]) -> list[Scored]:
-    return [Scored(by(query.probabilities), query.grades) for query in queries]
-
-
-def _add_rows(
-    rows: Mapping[str, list[tuple[str, ...]]], decider: str, name: str, outcomes: Mapping[str, Kept], settings: Settings
-) -> None:
-    draw: dict[str, Any] = {"seed": settings.seed, "resamples": settings.resamples}
-    first = next(iter(outcomes))
-    f1, recall, kept = [], [], []
-    for drift, one in outcomes.items():
-        cells = [number(one.f1), number(one.recall), number(float(one.kept.mean()), 1)]
-        if drift == first:
-            around = m.interval(_f1_rows, one.hits, one.kept, one.relevant, **draw)
-            cells[0] = with_interval(cells[0], around)
-            around = m.interval(m.ratio_rows, one.must_haves_kept, one.must_haves, **draw)
-            cells[1] = with_interval(cells[1], around)
-            around = m.interval(m.mean_rows, one.kept, **draw)
-            cells[2] = with_interval(cells[2], around, 1)
-        f1.append(cells[0])
-        recall.append(cells[1])
-        kept.append(cells[2])
-    rows["f1"].append((decider, name, *f1))
-    rows["recall"].append((decider, name, *recall))
-    rows["kept"].append((decider, name, *kept))
 
 
 def _sentences(name: str, data: str, figures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from ..errors import HarnessError
-from .metrics import Interval
+from .metrics import Estimate, Interval
 
 NOTHING = "–"
 """A figure that cannot be had."""
@@ -46,6 +46,15 @@ class Finding(BaseModel):
     verdict: Literal["reproduced", "not reproduced", "cannot be told"]
     text: str
     """The figures that say so."""
+
+
+NOT_READ = Finding(verdict="cannot be told", text="reads no wording")
+AT_CHANCE = Finding(verdict="cannot be told", text="reads the wordings, but is not told from chance in any")
+
+
+def verdict(shown: bool, text: str) -> Finding:
+    """Return what the figures say."""
+    return Finding(verdict="reproduced" if shown else "not reproduced", text=text)
 
 
 class Result(BaseModel):
@@ -190,7 +199,12 @@ def with_interval(text: str, around: Interval, digits: int = 2) -> str:
     return text if low is None or high is None else f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def share_with_interval(value: float | None, around: Interval) -> str:
+def number_of(estimate: Estimate) -> str:
+    """Return an estimate, such as "0.970 [0.91, 1.00]"."""
+    return with_interval(number(estimate.value), estimate.interval)
+
+
+def share_of(estimate: Estimate) -> str:
     """Return a share and its interval as percentages, such as "95 % [90, 100]"."""
-    low, high = around.low, around.high
-    return share(value) if low is None or high is None else f"{share(value)} [{100 * low:.0f}, {100 * high:.0f}]"
+    text, low, high = share(estimate.value), estimate.interval.low, estimate.interval.high
+    return text if low is None or high is None else f"{text} [{100 * low:.0f}, {100 * high:.0f}]"

@@ -188,11 +188,11 @@ def _drift(figure: Any, results: Sequence[Result]) -> None:
     figure.legend(loc="outside upper center", fontsize=7, frameon=False, ncols=2)
 
 
-def _shape(figure: Any, results: Sequence[Result]) -> None:
+def _renderer(figure: Any, results: Sequence[Result]) -> None:
     ax = figure.subplots()
     labels: list[str] = []
     for who, result in enumerate(results):
-        for wording, means in result.plots["shape"].items():
+        for wording, means in result.plots["renderer"].items():
             row = len(labels)
             labels.append(f"{result.decider} {wording.split('/')[1]}")
             for name, value in means.items():
@@ -244,7 +244,7 @@ _DRAWN: Mapping[str, Callable[[Any, Sequence[Result]], None]] = {
     "roc": _roc,
     "reliability": _reliability,
     "drift": _drift,
-    "shape": _shape,
+    "renderer": _renderer,
     "arms": _arms,
 }
 _TITLES = {
@@ -252,7 +252,7 @@ _TITLES = {
     "roc": "ROC",
     "reliability": "Reliability",
     "drift": "F1 under drift",
-    "shape": "JSON against prose",
+    "renderer": "JSON against prose",
     "arms": "Arms",
 }
 

@@ -43,7 +43,7 @@ POST: Mapping[str, PostFinding] = {
     "json_above_prose_until_rendered": PostFinding(
         "JSON records score above prose ones until both are rendered.",
         "no figure for scores; on the drink query 10 records kept before rendering, 7 after",
-        "shape",
+        "renderer",
     ),
 }
 """From the post "Should the agent even look that up?", by key."""

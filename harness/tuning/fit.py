@@ -222,7 +222,7 @@ def _stage(name: Stage, wording: Wording, data: Sequence[Dataset]) -> _Stage:
                 [_Asked(item.state, wording.question(), item.needs_memory, not item.needs_memory)] for item in one.gate
             ]
         elif name == "router":
-            for route in one.route:
+            for route in one.router:
                 requests.append(
                     [
                         _Asked(route.state, wording.question(about), space in route.needed, space not in route.needed)

@@ -17,7 +17,7 @@ def test_the_shipped_files_hold_what_their_authors_counted():
     assert sum(item.needs_memory for item in persona.gate) == 10
     assert [len(persona.shape.pairs), len(persona.shape.queries)] == [8, 4]
     assert [len(persona.conversation.records), len(persona.conversation.turns)] == [19, 8]
-    assert [len(gate.gate), len(gate.route)] == [62, 30]
+    assert [len(gate.gate), len(gate.router)] == [62, 30]
     assert [len(relevance.queries), sum(len(query.records) for query in relevance.queries)] == [16, 240]
     assert [query.id for query in relevance.queries if query.needs_nothing] == ["b-q8"]
 

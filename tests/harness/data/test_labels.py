@@ -76,7 +76,7 @@ def test_the_other_commands_read_it(labelling, tmp_path):
         ("What should I drink?", True),
         ("Thanks.", False),
     ]
-    assert [(item.needed, item.optional) for item in data.route] == [
+    assert [(item.needed, item.optional) for item in data.router] == [
         (("/preferences/{actorId}/",), ("/facts/{actorId}/",))
     ]
     (query,) = data.queries

@@ -15,7 +15,7 @@ from strands_gated_memory.demo.arms import LOOKUP_MS
 from strands_gated_memory.testing import HashingEncoder
 
 FAST = Settings(resamples=100)
-DEFAULT = "gate + route + validator (the default)"
+DEFAULT = "gate + router + validator (the default)"
 PERSON = {
     "name": "Test",
     "actor_id": "test",
@@ -75,7 +75,7 @@ def test_the_stock_arms_search_every_turn_and_pile_up(measured):
         assert f["conversation_memory_tokens"] == f["context_tokens"] * 10 / 4  # 1 + 2 + 3 + 4 blocks for 4 turns
 
 
-@pytest.mark.parametrize("name", ["gate", "gate + route", DEFAULT, "oracle (the labels)"])
+@pytest.mark.parametrize("name", ["gate", "gate + router", DEFAULT, "oracle (the labels)"])
 def test_the_gate_closes_and_nothing_piles_up(measured, name):
     f = measured.figures[name]
 
@@ -85,7 +85,7 @@ def test_the_gate_closes_and_nothing_piles_up(measured, name):
 
 
 def test_each_arm_decides_what_it_is_named_for_and_no_more(measured):
-    gate, route, full = (measured.figures[name] for name in ("gate", "gate + route", DEFAULT))
+    gate, route, full = (measured.figures[name] for name in ("gate", "gate + router", DEFAULT))
 
     assert (gate["lookups"], gate["decider_calls"], gate["decider_questions"]) == (4, 4, 4)
     assert gate["records_injected"] == 8

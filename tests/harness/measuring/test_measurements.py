@@ -125,7 +125,7 @@ def test_a_decider_error_fails_the_run(run, capsys):
     assert "RuntimeError" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["gate", "validator", "route", "selection", "shape"])
+@pytest.mark.parametrize("command", ["gate", "validator", "router", "selection", "renderer"])
 def test_allowed_errors_stamp_every_table_and_never_read_as_figures(command, run, tmp_path):
     assert run(Broken(), command, "--allow-errors") == 0
     found = tables.read(tmp_path / "out")
@@ -164,6 +164,21 @@ def test_a_replayed_command_prints_the_same_digits(tmp_path, run, capsys, monkey
     assert capsys.readouterr().out == live
 
 
+def test_a_users_wording_of_the_validator_is_asked_about_every_record(tmp_path, run, capsys):
+    mine = tmp_path / "wordings.json"
+    data = write(tmp_path / "mine.json", QUERIES).path
+    scripted = Scripted(lambda message, question: 0.5)
+    mine.write_text(json.dumps({"validator": [{"id": "mine", "instructions": "Is `message` about {subject}?"}]}))
+
+    assert run(scripted, "validator", "--data", str(data), "--wordings", str(mine)) == 0
+    asked = [question.subject for question in scripted.requests[0][1].values() if question.wording == "mine/1"]
+    assert asked == [f"Fact {at} of the user." for at in range(6)]
+
+    mine.write_text(json.dumps({"record": []}))
+    assert run(scripted, "validator", "--data", str(data), "--wordings", str(mine)) == 2
+    assert 'must be an object with "gate" and "validator"' in capsys.readouterr().err
+
+
 QUERIES = {
     "personas": [
         {
@@ -200,7 +215,7 @@ def test_separation_without_ranking_is_said_plainly():
     scores = np.array([0.9] * 20 + [0.1] * 20 + [0.5, 0.55])
     grades = np.array([2] * 20 + [0] * 20 + [2, 0])
     query = np.array([0] * 20 + [1] * 20 + [2, 2])
-    one = validator.figures_of(validator.Judged(scores, grades, query, 42), 2, FAST)
+    one = validator.figures_of(validator.Answers(scores, grades, query), 2, FAST)
     (told,) = validator.sentences("d", "mine", {"w": one})
 
     assert "separates well and ranks badly" in told
@@ -224,26 +239,26 @@ def test_records_are_rendered_before_they_are_judged(tmp_path):
     assert not any("{" in question.subject for _, asked in scripted.requests for question in asked.values())
 
 
-def test_the_route_counts_what_is_searched(tmp_path):
+def test_the_router_counts_what_is_searched(tmp_path):
     items = [{"utterance": f"Needs facts {at}", "needs_memory": True, "namespaces": ["facts"]} for at in range(4)] + [
         {"utterance": f"Needs both {at}", "needs_memory": True, "namespaces": ["facts", "episodes"]} for at in range(4)
     ]
     scripted = Scripted(lambda message, question: 0.9 if "facts" in question.subject or "both" in message else 0.1)
     scripted.thresholds = Thresholds(0.5, 0.5, 0.5)
     result = router.evaluate(write(tmp_path / "mine.json", items), recorded(scripted, tmp_path), FAST)
-    row = cells(result, "route-mine")["shipped, 0.5"]
+    row = cells(result, "router-mine")["shipped, 0.5"]
 
     assert row["needed searched"] == "100 % (12 of 12)"
     assert row["exact set"] == "100 % [100, 100]"
     assert row["searches avoided"] == "100 % (4 of 4)"
 
 
-def test_the_shape_bias_is_seen_raw_and_gone_once_rendered(tmp_path):
+def test_the_bias_of_shape_is_seen_raw_and_gone_once_rendered(tmp_path):
     def answer(message, question):
         return 0.4 if question.subject.startswith("{") else 0.3
 
     result = renderer.evaluate(shipped("persona"), recorded(Scripted(answer), tmp_path), FAST)
-    row = cells(result, "shape-persona")["record/criteria/1"]
+    row = cells(result, "renderer-persona")["record/criteria/1"]
 
     assert row["raw, relevant"] == "+0.100 [0.10, 0.10]"
     assert row["rendered, irrelevant"] == "+0.000 [0.00, 0.00]"
@@ -301,10 +316,22 @@ def test_an_unknown_command_or_option_is_told(capsys):
     assert "whole number" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("earlier", "name"), [("route", "router"), ("shape", "renderer")])
+def test_a_command_by_its_earlier_name_is_the_same_command(tmp_path, run, capsys, earlier, name):
+    shown = []
+    for command in (earlier, name):
+        decider = Scripted(lambda message, question: (len(message) % 10) / 10)
+        assert run(decider, command) == 0
+        shown.append(capsys.readouterr().out)
+
+    assert shown[0] == shown[1]
+    assert f"{name}, " in shown[0]
+
+
 def test_a_file_without_labels_for_the_command_is_told(tmp_path, run, capsys):
     gate_file(tmp_path / "mine.json", NEEDED | IDLE)
 
-    assert run(Scripted(lambda m, q: 0.5), "shape", "--data", str(tmp_path / "mine.json")) == 2
+    assert run(Scripted(lambda m, q: 0.5), "renderer", "--data", str(tmp_path / "mine.json")) == 2
     assert "holds no shape_probe" in capsys.readouterr().err
 
 

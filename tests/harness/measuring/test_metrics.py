@@ -20,7 +20,6 @@ def test_the_worked_example():
     assert m.margin(S, Y) == pytest.approx(0.4 - 0.7)
     assert m.recall_at(S, Y, 0.5) == pytest.approx(2 / 3)
     assert m.skip_at(S, Y, 0.5) == pytest.approx(2 / 3)
-    assert m.accuracy_at(S, Y, 0.5) == pytest.approx(4 / 6)
     assert m.skip_rate(S, Y, 1.0) == pytest.approx(2 / 3)
     assert m.skip_rate(S, Y, 0.6) == pytest.approx(2 / 3)
     assert m.skip_rate(S, Y, 0.3) == pytest.approx(1.0)
@@ -31,7 +30,7 @@ def test_the_best_cut_is_midway_between_the_scores_that_it_parts():
 
     assert cut.accuracy == pytest.approx(5 / 6)
     assert cut.at == pytest.approx(0.3)  # between 0.4 and 0.2: one no, 0.7, on the wrong side
-    assert m.accuracy_at(S, Y, cut.at) == cut.accuracy
+    assert ((np.array(S) >= cut.at) == np.array(Y)).mean() == cut.accuracy
 
 
 def test_of_equally_good_cuts_the_lowest_is_taken():
@@ -54,12 +53,6 @@ def test_calibration_error_worked_by_hand():
         0.5 * 0.05 + 0.5 * 0.45
     )
     assert [one.count for one in m.reliability([0.0, 0.1, 1.0], [False, False, True])] == [2, 1]
-
-
-def test_f1_worked_by_hand():
-    assert m.f1([True, True, False, False], [True, False, True, False]) == pytest.approx(0.5)
-    assert m.f1([False], [False]) is None
-    assert m.f1([False], [True]) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -171,11 +164,7 @@ def test_a_held_out_query_has_no_say_in_its_own_cut():
     labels = [True, False, True, False]
     held = m.held_out(scores, labels, lambda s, y: m.best_cut(s, y).at, groups=[0, 0, 1, 1])
 
-    assert held.cuts.tolist() == pytest.approx([0.15, 0.85])
-    assert held.kept.tolist() == [True, True, False, False]
-    assert held.accuracy(labels) == 0.5
-    assert held.recall(labels) == 0.5
-    assert held.skipped(labels) == 0.5
+    assert held.tolist() == [True, True, False, False]
 
 
 def test_there_is_nothing_held_out_of_one_group_or_one_item_of_a_kind():

@@ -79,7 +79,7 @@ def test_drift_shape_and_arms_are_drawn(tmp_path):
     page = page_of(
         tmp_path,
         result(plots={"drift": {"hybrid": {"shift": [(-1, 0.2), (1, 0.3)], "squeeze": [(0.5, 0.2), (1, 0.3)]}}}),
-        result("sparrow", plots={"shape": {"record/criteria/1": {"raw, relevant": 0.1, "rendered, relevant": None}}}),
+        result("sparrow", plots={"renderer": {"record/plain/1": {"raw, relevant": 0.1, "rendered, relevant": None}}}),
         result("cosine", plots={"arms": [{"arm": "stock raw", "conversation_memory_tokens": 900,
                                           "must_have_recall": 1.0}]}),
     )  # fmt: skip

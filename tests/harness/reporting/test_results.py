@@ -115,5 +115,5 @@ def test_the_results_folder_says_when_and_with_what_it_was_made(small, tmp_path)
     made = json.loads((out / "results.json").read_text())
 
     assert {"date", "commit", "python", "packages", "timing", "results"} <= set(made)
-    assert made["results"] == ["shape-persona-stock.json"]
+    assert made["results"] == ["renderer-persona-stock.json"]
     assert document.exists()
