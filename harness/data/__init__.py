@@ -1,0 +1,1 @@
+"""Labelled data and where it comes from: data sets, recorded turns, labels, memory stores; their JSON files."""

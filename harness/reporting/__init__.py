@@ -1,0 +1,1 @@
+"""docs/results.md, the results folder and the page, from recorded answers."""

@@ -1,0 +1,1 @@
+"""Thresholds and calibrators from labels, and a policy tried on recorded turns."""
