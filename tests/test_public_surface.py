@@ -149,7 +149,7 @@ class Asynchronous:
     [
         ("embeded", "did you mean 'embedded'"),
         ("embedded:large", "no variants"),
-        ("", "unknown"),
+        ("", "is empty"),
         (lambda state: {}, r"function\(state, questions\)"),
         (coroutine, "async"),
         (Asynchronous(), "async"),

@@ -34,6 +34,7 @@ from strands.hooks.registry import HookOrder, HookRegistry
 from .core import forks
 from .core.beginning import Beginning
 from .core.cuts import CutsInForce
+from .core.functions import check_function
 from .core.messages import Message, has_tool_result, is_same, position_of
 from .core.pipeline import RecallPipeline
 from .core.policy import RecallPolicy
@@ -198,12 +199,11 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         self._policy = _checked(policy, RecallPolicy, "policy") or RecallPolicy()
         self._stats = _checked(stats, RecallStats, "stats") or RecallStats()
         self._stats.count_manager()
-        if on_recall is not None and not callable(on_recall):
-            raise ConfigurationError(f"on_recall must be a function of one Recall, got {on_recall!r}")
-        if inspect.iscoroutinefunction(on_recall) or inspect.iscoroutinefunction(type(on_recall).__call__):
-            raise ConfigurationError(f"on_recall is async, and is called from a thread; make it plain: {on_recall!r}")
+        if on_recall is not None:
+            check_function(on_recall, "on_recall", "function(recall)")
         self._on_recall = on_recall
-        _check_filter(record_filter)
+        if record_filter is not None:
+            check_function(record_filter, "record_filter", "function(record)")
         self._decider_spec = decider
         self._trace_content = bool(_checked(trace_content, bool, "trace_content"))
         self._trace_file = None if trace_path is None else TraceFile(trace_path, max_bytes=trace_max_bytes)
@@ -267,7 +267,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         return self._source.pipeline.decider
 
     def warm(self) -> None:
-        """Load the decision model now, in this thread, so that the first turn does not wait for it.
+        """Load the decision model now, or wait for the thread that does, so that the first turn does not wait for it.
 
         Raises:
             DeciderUnavailable: (a GatedMemoryError) it cannot be loaded, or no member of a list can.
@@ -667,7 +667,7 @@ def _searches(config: AgentCoreMemoryConfig, policy: RecallPolicy) -> dict[str, 
     for name, retrieval in configured.items():
         check_template(name)
         if "{memoryStrategyId}" in name and not retrieval.strategy_id:
-            logger.warning(
+            warn_once(
                 "namespace=<%s> | its RetrievalConfig has no strategy_id to fill the path with | it will find nothing",
                 name,
             )
@@ -711,17 +711,6 @@ def _search_client(
             )
         ),
     )
-
-
-def _check_filter(record_filter: Any) -> None:
-    if record_filter is None:
-        return
-    if not callable(record_filter):
-        raise ConfigurationError(f"record_filter must be a function of one Record, got {record_filter!r}")
-    if inspect.iscoroutinefunction(record_filter) or inspect.iscoroutinefunction(type(record_filter).__call__):
-        raise ConfigurationError(
-            f"record_filter is async, and is called from a thread; make it plain: {record_filter!r}"
-        )
 
 
 def _checked(value: Any, kind: type[Any], name: str) -> Any:

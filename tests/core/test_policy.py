@@ -10,7 +10,7 @@ import warnings
 import pytest
 from pydantic import ValidationError
 
-from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
+from strands_gated_memory import ConfigurationError, RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
 from strands_gated_memory.core.questions import Noul, Reply, Thresholds
 from strands_gated_memory.core.wordings import GATE_GRADED, RECORD_TOPICAL, Wording
 
@@ -212,3 +212,90 @@ def test_a_functions_cuts_are_the_defaults():
     decider = resolve_decider(lambda state, questions: {})
 
     assert {RecallPipeline(decider).cuts_in_force().gate.source} == {"default"}
+
+
+class Late:
+    """A decision model with a deadline of its own."""
+
+    def __init__(self, deadline_s):
+        self.deadline_s = deadline_s
+
+    def decide(self, state, questions):
+        return {name: Noul(0.9) for name in questions}
+
+
+@pytest.mark.parametrize("wrong", ["7", 7000, True, float("nan"), 0, -1], ids=str)
+def test_a_deciders_deadline_that_would_be_passed_over_is_refused(wrong):
+    """As its thresholds: its author believes it in force."""
+    with pytest.raises(ConfigurationError, match=r"Late: its deadline_s must be .*seconds.*write"):
+        resolve_decider(Late(wrong))
+
+
+@pytest.mark.parametrize("in_a_list", [False, True], ids=["alone", "in a list"])
+def test_a_deciders_deadline_that_is_likely_in_milliseconds_draws_a_warning(in_a_list):
+    with pytest.warns(UserWarning, match=r"deadline_s=3000 .* write deadline_s=3$") as told:
+        resolve_decider([Late(3000), Late(3)] if in_a_list else Late(3000))
+    assert [one.filename for one in told] == [__file__]
+
+
+def test_of_a_list_the_first_members_cuts_are_told_until_one_has_answered():
+    """They are the cuts of the first turn, if it answers."""
+    first, second = Measured(), Measured(Thresholds(0.7, 0.6, 0.5, 0.4))
+    pipeline = RecallPipeline(resolve_decider([[first], second]), RecallPolicy(router={"threshold": 0.35}))
+
+    before = str(pipeline.cuts_in_force())
+    gate = pipeline.gate(TURN, NAMESPACES)
+
+    assert before.startswith("gate 0.4 (measured-1), router 0.35 (policy), validator 0.05 (measured-1), relative 0.1")
+    assert not gate.open
+    assert str(pipeline.cuts_in_force()).startswith("gate 0.4 (measured-1)")
+
+
+def test_of_a_list_the_cuts_of_a_member_without_any_are_the_defaults():
+    """Those of the first member do not count for another one's answers."""
+
+    class Broken(Measured):
+        def decide(self, state, questions):
+            raise RuntimeError
+
+    pipeline = RecallPipeline(resolve_decider([Broken(), lambda state, questions: dict.fromkeys(questions, Noul(0.3))]))
+
+    assert "gate 0.4" in str(pipeline.cuts_in_force())
+    assert pipeline.gate(TURN, NAMESPACES).open
+    assert "gate 0.2 (default)" in str(pipeline.cuts_in_force())
+
+
+@pytest.mark.parametrize(
+    ("update", "said"),
+    [
+        ({"gate": {"threshold": 20}}, "did you mean 0.2"),
+        ({"deadlines": 3}, "did you mean 'deadline_s'"),
+        ({"deadline_s": "3"}, "must be a number of seconds"),
+        ({"gate": None}, "gate"),
+    ],
+    ids=["value", "name", "type", "stage"],
+)
+def test_a_copy_is_checked_as_a_new_policy_is(update, said):
+    with pytest.raises(ValidationError, match=said):
+        RecallPolicy().model_copy(update=update)
+
+
+def test_a_copy_takes_a_stage_as_a_mapping():
+    policy = RecallPolicy(gate={"threshold": 0.3}, select={"token_counter": half})
+
+    copied = policy.model_copy(update={"router": {"threshold": 0.4}})
+    stage = policy.select.model_copy(update={"max_records": 3})
+
+    assert copied == RecallPolicy(gate={"threshold": 0.3}, router={"threshold": 0.4}, select={"token_counter": half})
+    assert (stage.max_records, stage.token_counter) == (3, half)
+    with pytest.raises(ValidationError, match="max_record"):
+        policy.select.model_copy(update={"max_record": 3})
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, RecallPolicy.model_copy], ids=["copy", "deep", "model"])
+def test_a_long_deadline_warns_where_it_is_given_and_not_in_its_copies(copied):
+    with pytest.warns(UserWarning, match="deadline_s=300"):
+        policy = RecallPolicy(deadline_s=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert copied(policy) == policy

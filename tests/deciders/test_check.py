@@ -416,3 +416,47 @@ def test_an_interrupt_is_no_traceback(monkeypatch):
     monkeypatch.setattr("strands_gated_memory.cli._run", interrupted)
 
     assert main(["check", "embedded"]) == 130
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda state, questions: {"answers": {name: {"type": "noul", "noul": 0.9} for name in questions}},
+        lambda state, questions: {at: {"type": "noul", "noul": 0.9} for at, _ in enumerate(questions)},
+        lambda state, questions: {"type": "noul", "noul": 0.9},
+    ],
+    ids=["wrapped", "numbered", "one answer"],
+)
+def test_a_mapping_by_other_keys_is_told_to_have_them(function):
+    """The answers are right, and their keys are not."""
+    failure = check(resolve_decider(function)).failure
+
+    assert "none of its keys is the id of a question" in failure
+    assert "for id in questions" in failure
+
+
+def test_cli_ask_says_which_members_of_a_list_were_passed_over(capsys):
+    with serving(lambda request: (500, {})) as dead, serving(system_one(0.9)) as live:
+        status = main(["ask", f"{dead.url},{live.url}", "What should I drink?", "--record", "Likes tea."])
+    out = capsys.readouterr().out
+
+    assert status == 0
+    assert f"passed over {dead.url}: " in out
+    assert f"answered by {live.url}" in out
+
+
+@pytest.mark.parametrize(
+    ("slip", "said"),
+    [
+        ("http:/127.0.0.1:9", "write 'http://127.0.0.1:9'"),
+        ("https:127.0.0.1:9/a", "write 'http://127.0.0.1:9/a' or 'https://127.0.0.1:9/a'"),
+        ("HTTP:\\\\host:80", "write 'http://host:80'"),
+        ("", "is empty"),
+        ("embedded,", "is empty"),
+        (",", "is empty"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "ask"])
+def test_cli_says_what_a_slip_lacks(command, slip, said, capsys):
+    assert main([command, slip, *(["hi"] if command == "ask" else [])]) == 2
+    assert said in capsys.readouterr().err

@@ -139,15 +139,17 @@ def test_a_model_that_cannot_be_loaded_is_a_failure(bench):
 
 
 @pytest.mark.parametrize("way", ["manager", "function", "list"])
-def test_warm_loads_in_the_thread_of_the_caller(bench, cold, way):
+def test_the_model_is_loaded_once_when_warm_returns(bench, cold, way):
+    """A manager begins to load it in the background, which `warm` then waits for."""
     cold.release.set()
     if way == "manager":
         bench.manager(decider=cold).warm()
     else:
         warm([broken, cold] if way == "list" else cold)
+        assert cold.warmed_in == [threading.current_thread()]
 
-    assert threading.current_thread() in cold.warmed_in
     assert cold.loaded.is_set()
+    assert len(cold.warmed_in) == 1
 
 
 def test_warm_logs_the_member_of_a_list_that_cannot_be_loaded(cold, caplog):
@@ -199,3 +201,46 @@ def test_the_examples_of_the_operations_page_run(bench, monkeypatch, first_line)
     assert "Fine." in reply
     counts = program["STATS"].as_dict()
     assert (counts["turns"], counts["decider_errors"], counts["gate"]["warming"]) == (1, 0, 0)
+
+
+def test_threads_that_warm_one_model_load_it_once(bench, cold):
+    """A second copy of a model that is being loaded may not fit into the memory of the machine."""
+    manager = bench.manager(decider=cold)
+    assert cold.begun.wait(PATIENCE_S)
+    ways = [manager.warm, functools.partial(warm, cold), functools.partial(warm, [cold])]
+    waits = [threading.Thread(target=way, daemon=True) for way in ways]
+    for thread in waits:
+        thread.start()
+
+    cold.release.set()
+    for thread in waits:
+        thread.join(PATIENCE_S)
+
+    assert cold.loaded.is_set()
+    assert len(cold.warmed_in) == 1
+
+
+def test_warm_tries_again_what_another_thread_could_not_load(bench):
+    """And says why, where that fails too."""
+    begun, release = threading.Event(), threading.Event()
+
+    class Missing:
+        tries = 0
+
+        def warm(self):
+            self.tries += 1
+            begun.set()
+            assert release.wait(PATIENCE_S)
+            raise OSError("no such file")
+
+        def decide(self, state, questions):
+            return {name: Noul(0.9) for name in questions}
+
+    missing = Missing()
+    manager = bench.manager(decider=missing)
+    assert begun.wait(PATIENCE_S)
+    release.set()
+
+    with pytest.raises(GatedMemoryError, match="no such file"):
+        manager.warm()
+    assert missing.tries == 2

@@ -178,7 +178,7 @@ async def _async_callback(recall):
         pytest.param({"policy": {"gate": 1}}, "policy must be a RecallPolicy, got {'gate': 1}", id="policy"),
         pytest.param({"stats": {}}, "stats must be a RecallStats, got {}", id="stats"),
         pytest.param({"stats": RecallStats}, "stats must be a RecallStats", id="stats class"),
-        pytest.param({"on_recall": "print"}, "on_recall must be a function of one Recall", id="on_recall"),
+        pytest.param({"on_recall": "print"}, r"on_recall cannot be called as function\(recall\)", id="on_recall"),
         pytest.param({"on_recall": _async_callback}, "on_recall is async", id="on_recall async"),
         pytest.param({"decider": "embeded"}, "did you mean 'embedded'", id="decider misspelt"),
         pytest.param({"decider": 7}, r"a function \(state, questions\)", id="decider number"),

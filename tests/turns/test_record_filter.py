@@ -79,7 +79,7 @@ def test_a_record_filter_must_be_a_plain_function(bench, wrong):
     async def check(record):
         return True
 
-    with pytest.raises(ConfigurationError, match="record_filter must be"):
+    with pytest.raises(ConfigurationError, match="record_filter cannot be called as"):
         filtered(bench, wrong)
     with pytest.raises(ConfigurationError, match="record_filter is async"):
         filtered(bench, check)
@@ -152,3 +152,65 @@ def test_a_configuration_that_recalls_nothing_is_told_once(bench, caplog, given,
 
     assert caplog.text.count(f"retrieval_config is {said}") == 1
     assert "write AgentCoreMemoryConfig(retrieval_config=" in caplog.text
+
+
+async def later(value):
+    """Stand for a function that somebody wrote for an event loop."""
+
+
+@pytest.mark.parametrize("function", [lambda: True, lambda record, turn: True, later], ids=["none", "two", "async"])
+@pytest.mark.parametrize("argument", ["record_filter", "on_recall"])
+def test_a_function_that_could_never_be_called_is_refused(bench, argument, function):
+    with pytest.raises(ConfigurationError, match=rf"{argument} .*(cannot be called as|is async).*"):
+        GatedMemorySessionManager(bench.config(), boto_session=bench.session, decider=None, **{argument: function})
+
+
+@pytest.mark.parametrize("function", [lambda: 1, lambda text, model: 1, later], ids=["none", "two", "async"])
+def test_a_token_counter_that_could_never_be_called_is_refused(function):
+    with pytest.raises(ValueError, match=r"select\.token_counter .*(cannot be called as|is async)"):
+        RecallPolicy(select={"token_counter": function})
+
+
+@pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt, GeneratorExit], ids=lambda kind: kind.__name__)
+def test_a_record_filter_that_tries_to_end_the_thread_leaves_out_its_record_alone(bench, caplog, ending):
+    """The search has not failed, its circuit breaker stays closed, and no log line quotes the record."""
+    bench.remember("Likes tea", "Secret salary")
+
+    def check(record):
+        if "Secret" in record.text:
+            raise ending(record.text)
+        return True
+
+    manager = filtered(bench, check)
+    agent = bench.agent(manager)
+    agent("What do I drink?")
+
+    counts = manager.stats.as_dict()
+    assert last_block(agent) == ["Likes tea"]
+    assert (counts["retrieval_errors"], counts["record_filter_errors_by_kind"]) == (0, {ending.__name__: 1})
+    assert "Secret" not in caplog.text
+
+
+def test_the_warning_about_a_record_filter_says_that_it_is_closed(bench, caplog):
+    """Only what lets memory through has failed open."""
+    bench.remember("Likes tea")
+    bench.agent(filtered(bench, lambda record: 1 / 0))("What do I drink?")
+
+    (line,) = [line for line in caplog.messages if "stage=<filter>" in line]
+    assert "failed closed" in line
+    assert "failed open" not in line
+
+
+def test_a_namespace_without_its_strategy_id_is_told_once(bench, caplog):
+    """A server makes a manager for each request, and each of them fills the templates several times."""
+    for _ in range(3):
+        bench.manager(namespaces=("/strategies/{memoryStrategyId}/{actorId}/",))
+
+    assert len([line for line in caplog.messages if "strategy_id" in line]) == 1
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t\n"], ids=repr)
+def test_a_namespace_without_a_name_is_refused(bench, blank):
+    """Filled, it would be "/", under which the records of all users stand."""
+    with pytest.raises(ConfigurationError, match="is empty; write"):
+        bench.manager(namespaces=(FACTS, blank))

@@ -148,3 +148,48 @@ def test_undecided_records_leave_the_decided_their_order():
     decide = probabilities(0.9, record_0=0.4, record_1=0.6, record_2=0.5)
 
     assert recalled(records, 2, decide)[0] in ("second", "third")
+
+
+def decided_but(*words):
+    """Return a decision function that gives no answer about texts that hold one of the words."""
+
+    def decide(state, questions):
+        return {
+            name: {"type": "noul", "noul": 0.9}
+            for name, question in questions.items()
+            if not any(word in question["instructions"] for word in words)
+        }
+
+    return decide
+
+
+@pytest.mark.parametrize("counter", [None, len, lambda text: len(text.split())], ids=["default", "characters", "words"])
+def test_a_limit_of_tokens_keeps_room_for_a_namespaces_best_undecided_one(counter):
+    """Ten decided records of a hundred words fill the limit three times; the one about health is in all the same."""
+    long = [Record(f"Film {number}: " + "seen it " * 50, FACTS, 0.9) for number in range(10)]
+    found = {FACTS: long, HEALTH: [Record(EPILEPSY, HEALTH, 0.99), Record(f"{EPILEPSY} leve", HEALTH, 0.9)]}
+    count = counter or (lambda text: len(text) / 4)
+    limit = 3 * count(long[0].text)
+    select = {"max_context_tokens": int(limit), **({"token_counter": counter} if counter else {})}
+    pipeline = RecallPipeline(resolve_decider(decided_but("epilepsia")), RecallPolicy(select=select))
+
+    recall = pipeline.recall(Turn("What shall I do?"), list(found), found.get)
+
+    assert EPILEPSY in [record.text for record in recall.records]
+    assert len([record for record in recall.records if record.namespace == FACTS]) >= 2
+    assert count(recall.block) <= limit
+
+
+def test_half_of_the_tokens_at_most_are_kept_for_undecided_ones():
+    """One undecided record each in thirty namespaces leaves the decided ones half of the limit."""
+    found = {FACTS: [Record(f"Film {number}: " + "seen it " * 20, FACTS, 0.9) for number in range(30)]}
+    for number in range(30):
+        found[f"/n{number}/"] = [Record(f"Nota {number}: " + "vista " * 25, f"/n{number}/", 0.5)]
+    policy = RecallPolicy(select={"max_context_tokens": 1000, "max_records": None})
+    pipeline = RecallPipeline(resolve_decider(decided_but("vista")), policy)
+
+    recall = pipeline.recall(Turn("What shall I do?"), list(found), found.get)
+
+    decided = [record for record in recall.records if record.namespace == FACTS]
+    assert 400 < sum(len(record.text) / 4 for record in decided) < 600
+    assert len(recall.records) > len(decided) + 5

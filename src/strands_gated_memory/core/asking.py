@@ -70,6 +70,7 @@ class Asker:
         self._policy = policy
         self._set_cuts = policy.cuts()
         self._measured: dict[str, tuple[float, str | None]] = {}
+        self._has_answered = False
         whose = decider if key is None else key
         name = f"decider:{key if isinstance(key, str) else q.name_of(decider)[:_NAME_CHARACTERS]}"
         self._whose = whose
@@ -87,7 +88,7 @@ class Asker:
         if self._policy.deadline_s is not None:
             return InForce(self._policy.deadline_s, "policy")
         own = q.attribute_of(self.decider, "deadline_s")
-        if isinstance(own, int | float) and 0 < own <= MOST_SECONDS:
+        if isinstance(own, int | float) and not isinstance(own, bool) and 0 < own <= MOST_SECONDS:
             return InForce(float(own), "decider", q.title_of(self.decider))
         return InForce(DEFAULT_DEADLINE_S, "default")
 
@@ -104,12 +105,16 @@ class Asker:
         """Return the cuts in force.
 
         Args:
-            reply: For its answers; None: as of the latest reply to each stage's request.
+            reply: For its answers; None: as of the latest reply to each stage's request. Before the first one a list's
+                are those of the member that is asked first.
         """
         measured = self._measured if reply is None else _measured_by(reply)
         if self.decider is None:
             return cuts_in_force(self._set_cuts, {}, {}, None)
-        return cuts_in_force(self._set_cuts, measured, q.thresholds_of(self.decider), q.title_of(self.decider))
+        whose = self.decider
+        if reply is None and not self._has_answered:
+            whose = next((member for _, member in q.list_members_of(whose)), whose)
+        return cuts_in_force(self._set_cuts, measured, q.thresholds_of(whose), q.title_of(whose))
 
     def ask(
         self, stage: Stage, turn: Turn, questions: Mapping[str, q.Question], budget_s: float, clock: Clock
@@ -131,6 +136,7 @@ class Asker:
             answers = {name: q.NoAnswer(reason) for name in questions}
         else:
             latest = _measured_by(reply)
+            self._has_answered = self._has_answered or any(not isinstance(one, q.NoAnswer) for one in reply.values())
             kept = {name: value for name, value in self._measured.items() if name not in _CUTS_OF[stage]}
             self._measured = kept | {name: latest[name] for name in _CUTS_OF[stage] if name in latest}
         call = DeciderCall(

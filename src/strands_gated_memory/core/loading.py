@@ -27,10 +27,12 @@ class _Load:
     def __init__(self) -> None:
         self.over = threading.Event()
         self.started = time.monotonic()
+        self.succeeded = False
 
     def run(self, decider: Decider) -> None:
         try:
             decider.warm()  # type: ignore[attr-defined]
+            self.succeeded = True
         finally:
             self.over.set()
 
@@ -89,13 +91,15 @@ class _Loads:
 _loads = _Loads()
 
 
-def load(decider: Decider, key: object = None, *, join: bool = False) -> None:
+def load(decider: Decider, key: object = None) -> None:
     """Load a decider in this thread, if it has anything to load.
+
+    While another thread loads it, this one waits: there may be no room for a second copy. What that thread could not
+    load is tried again here.
 
     Args:
         decider: What to load.
         key: Who it is, see `breaker_of`; default the decider itself.
-        join: Whether to wait for another thread that loads it just now, instead of loading it here.
 
     Raises:
         Exception: Whatever its `warm` raises.
@@ -106,10 +110,11 @@ def load(decider: Decider, key: object = None, *, join: bool = False) -> None:
         running, is_new = _loads.enter(decider if key is None else key)
     except TypeError:
         running, is_new = _Load(), True
-    if join and not is_new and not running.over.is_set():
+    if not is_new:
         running.over.wait()
-    else:
-        (running if is_new else _Load()).run(decider)
+        if running.succeeded and _stays_loaded(decider):
+            return
+    (running if is_new else _Load()).run(decider)
 
 
 def is_ready(decider: Decider, key: object, seconds: float) -> bool:
@@ -143,3 +148,8 @@ def _must_be_loaded(decider: Decider) -> bool:
     if isinstance(is_loaded, bool):
         return not is_loaded
     return not attribute_of(decider, "remote", False)
+
+
+def _stays_loaded(decider: Decider) -> bool:
+    """Tell whether there is nothing to look up again, as there is of a server, and nothing was given up meanwhile."""
+    return not attribute_of(decider, "remote", False) and attribute_of(decider, "is_loaded") is not False

@@ -129,7 +129,7 @@ class RecallPolicy(Settings):
         return f"{name}={_printed(value)}"
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> RecallPolicy:
-        """Return a copy, as pydantic does; what is in force where this one is used is not part of it."""
+        """Return a checked copy, see `Settings`; what is in force where this one is used is not part of it."""
         copied = super().model_copy(update=update, deep=deep)
         copied._in_force = None
         return copied

@@ -246,6 +246,8 @@ _HOW_TO_ANSWER = {
     "score": '{"type": "score", "probabilities": {level: P}}, every level from "0" on, 1 in sum',
 }
 
+_HOW_TO_REPLY = f"{{id: {_HOW_TO_ANSWER['noul']} for id in questions}}"
+
 
 def _explained(answer: object, question: Question) -> str:
     """Say what came and what to write, without a word of what came but the names of its types."""
@@ -367,10 +369,12 @@ def checked_reply(decider: Decider, raw: object, questions: Mapping[str, Questio
         raise BadReturn("the decider returned a coroutine, not a mapping: it is async, make it plain")
     if not isinstance(raw, Mapping):
         raise BadReturn(
-            f"the decider returned {type(raw).__name__}, not a mapping of id to answer; write "
-            f"{{id: {_HOW_TO_ANSWER['noul']} for id in questions}}"
+            f"the decider returned {type(raw).__name__}, not a mapping of id to answer; write {_HOW_TO_REPLY}"
         )
     answers = {name: checked(raw.get(name), question) for name, question in questions.items()}
+    if raw and not any(name in raw for name in questions):
+        why = f"of the {type(raw).__name__} that came, none of its keys is the id of a question; write {_HOW_TO_REPLY}"
+        answers = dict.fromkeys(questions, NoAnswer("missing", why))
     if isinstance(raw, Reply):
         if not _is_well_formed(raw):
             raise BadReturn("the decider returned a Reply whose fields beside the answers are not of its types")
@@ -400,6 +404,12 @@ def attribute_of(decider: object, name: str, default: Any = None) -> Any:
         return getattr(decider, name, default)
     except Exception:  # a property of the user's
         return default
+
+
+def list_members_of(decider: object) -> tuple[tuple[str, Decider], ...]:
+    """Return name and decider of each member of a list, in the order of asking; () for what is no list."""
+    found = attribute_of(decider, "list_members", ())
+    return found if isinstance(found, tuple) else ()
 
 
 _MODEL_ID_CHARACTERS = 128

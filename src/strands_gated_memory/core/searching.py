@@ -193,7 +193,7 @@ class _Collector:
                     allowed.close()
                 raise TypeError("record_filter is async")
             return None if allowed else "filtered"
-        except Exception as error:  # it may guard access: closed, not open
+        except BaseException as error:  # it may guard access: closed, not open; and it ends no thread of ours
             self.filter_errors[error_kind(error)] += 1
             return "filter_failed"
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from .block import block_of
+from .functions import check_function
 from .questions import Thresholds
 from .same_facts import epoch
 from .settings import Count, Probability, Settings
@@ -46,6 +47,13 @@ def _named(counter: Callable[[str], int]) -> str:
     return estimate_tokens.__name__
 
 
+def _as_counter(value: object) -> object:
+    if value == estimate_tokens.__name__:  # as JSON brings it
+        return estimate_tokens
+    check_function(value, "select.token_counter", "function(text)")
+    return value
+
+
 class SelectSettings(Settings):
     """What of the relevant records fits the prompt."""
 
@@ -67,7 +75,7 @@ class SelectSettings(Settings):
     """See `UndecidedOrder`."""
     token_counter: Annotated[
         Callable[[str], int],
-        BeforeValidator(lambda value: estimate_tokens if value == estimate_tokens.__name__ else value),
+        BeforeValidator(_as_counter),
         PlainSerializer(_named, when_used="json"),
     ] = estimate_tokens
     """Counts the tokens of a text; default: characters / 4, rounded up."""
@@ -217,25 +225,39 @@ class _Filling:
     def _fill_within(self, limit: int) -> None:
         """Take what fits, best first, and of the best that does not fit its beginning."""
         left = limit - self.count(block_of([""], self.tag) or "")
+        kept_free = self._cost_of_undecided_bests(left / 2)
         may_shorten = self.settings.shorten
         too_long: int | None = None
         for at in self.best_first:
             if not self._has_place(at):
                 continue
             line, cost = self.candidates[at].line, self._cost(self.candidates[at].line)
-            if cost <= left:
+            is_decided = self.candidates[at].probability is not None
+            room = left - kept_free if is_decided else left
+            if cost <= room:
                 left -= self._take(at, line, cost)
                 continue
             self.reasons[at] = "max_context_tokens"
-            if self.candidates[at].probability is None:
+            if not is_decided:
                 too_long = at if too_long is None else too_long
             elif may_shorten:
-                left -= self._take(at, *self._beginning(line, cost, left))
+                left -= self._take(at, *self._beginning(line, cost, room))
                 may_shorten = False
         # Nothing says that one without a decision is better than those that fit whole: it gets what they leave.
         if too_long is not None and may_shorten and self._has_place(too_long):
             line = self.candidates[too_long].line
             self._take(too_long, *self._beginning(line, self._cost(line), left))
+
+    def _cost_of_undecided_bests(self, most: float) -> float:
+        """Return what decided ones leave for each namespace's best undecided one: what the best of these cost."""
+        undecided = [at for at in self.best_first if self.candidates[at].probability is None]
+        if len(undecided) == len(self.best_first):
+            return 0.0  # nobody has to leave anything
+        total = 0.0
+        for at in undecided[: self.reserved]:
+            cost = self._cost(self.candidates[at].line)
+            total += cost if total + cost <= most else 0.0
+        return total
 
     def _cost(self, line: str) -> float:
         return self.count.roughly(line + "\n")

@@ -6,7 +6,8 @@ import difflib
 import math
 import sys
 import warnings
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, model_validator
 
@@ -14,6 +15,8 @@ MOST_SECONDS = 3600.0
 """The longest deadline or timeout; a longer one is a slip of the unit."""
 LONG_WAIT_S = 60.0
 """What nobody who waits for an answer waits for: from here on a deadline is likely meant in milliseconds."""
+
+_Settings = TypeVar("_Settings", bound="Settings")
 
 
 class Settings(BaseModel):
@@ -31,6 +34,18 @@ class Settings(BaseModel):
                     hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(cls.model_fields)}"
                     raise ValueError(f"{cls.__name__} has no setting {name!r}; {hint}")
         return values
+
+    def model_copy(self: _Settings, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> _Settings:
+        """Return a copy, as pydantic does; what is updated is checked as if it had been given at the start.
+
+        Raises:
+            pydantic.ValidationError: (a ValueError) naming the setting, its value and what it may be.
+        """
+        copied = super().model_copy(deep=deep)
+        if not update:
+            return copied
+        checked = type(self)(**update)
+        return super(Settings, copied).model_copy(update={name: getattr(checked, name) for name in update})
 
     def changed(self) -> dict[str, Any]:
         """Return the settings that differ from the defaults."""
@@ -67,14 +82,23 @@ def _seconds(value: Any) -> float:
     return number
 
 
-def _wait(value: Any, info: ValidationInfo) -> float:
+def wait(value: Any, name: str) -> float:
+    """Return how long a turn may wait, in seconds; a time that is likely in milliseconds draws a warning.
+
+    Raises:
+        ValueError: It is no number of seconds above 0, at most `MOST_SECONDS`.
+    """
     number = _seconds(value)
     if number > LONG_WAIT_S:
         warn_caller(
-            f"{info.field_name}={value!r} lets a turn wait for up to {number / 60:.3g} minutes, as it is in seconds; "
-            f"if you meant milliseconds, write {info.field_name}={number / 1000:g}"
+            f"{name}={value!r} lets a turn wait for up to {number / 60:.3g} minutes, as it is in seconds; "
+            f"if you meant milliseconds, write {name}={number / 1000:g}"
         )
     return number
+
+
+def _wait(value: Any, info: ValidationInfo) -> float:
+    return wait(value, str(info.field_name))
 
 
 def _count(value: Any) -> int:

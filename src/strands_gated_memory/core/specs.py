@@ -15,7 +15,7 @@ NAMES = (
 _MOST_SHOWN = 100
 
 _URL = re.compile(r"https?://", re.IGNORECASE)
-_OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:?//", re.IGNORECASE)
+_OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:?//|https?:[/\\]*", re.IGNORECASE)
 _ADDRESS = re.compile(
     r"""(?:[\w-]+(?:\.[\w-]+)*|\[[0-9a-f:.]+\])       # a host, or an IPv6 address in brackets
         (?::\d+)?(?:/.*)?""",
@@ -46,6 +46,9 @@ def specs_in(text: str, names: Collection[str] = NAMES) -> list[str]:
 
 def why_unknown(spec: str, names: Collection[str] = NAMES) -> str | None:
     """Return what is wrong with the name of one specification, to go on a sentence; None when it is known."""
+    known = f"Known names: {', '.join(map(repr, names))}"
+    if not spec.strip():
+        return f"is empty (in a list: beside a comma). {known}"
     name = spec.partition(":")[0]
     if name in names or _URL.match(spec):
         return None
@@ -53,7 +56,7 @@ def why_unknown(spec: str, names: Collection[str] = NAMES) -> str | None:
     if not near and (why := _why_no_address(spec)):
         return why
     hint = f"; did you mean {near[0]!r}?" if near else "."
-    return f"is unknown{hint} Known names: {', '.join(map(repr, names))}"
+    return f"is unknown{hint} {known}"
 
 
 def _why_no_address(spec: str) -> str | None:

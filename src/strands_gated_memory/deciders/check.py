@@ -25,6 +25,7 @@ from ..core.questions import (
     Thresholds,
     asked,
     attribute_of,
+    list_members_of,
     name_of,
     probability_of,
 )
@@ -156,8 +157,7 @@ def _unanswered(answer: NoAnswer) -> str:
 
 def _members(decider: Decider) -> tuple[tuple[str, Decider], ...]:
     """Return name and decider of each member of a list, none for what is no list."""
-    found = attribute_of(decider, "list_members", ())
-    return _numbered(found) if isinstance(found, tuple) else ()
+    return _numbered(list_members_of(decider))
 
 
 def _numbered(members: Sequence[tuple[str, Decider]]) -> tuple[tuple[str, Decider], ...]:
@@ -324,7 +324,7 @@ def _ask_quietly(decider: Decider, state: State) -> float | None:
 
 def _warmed(decider: Decider, key: object = None) -> str | None:
     try:
-        load(decider, key, join=True)
+        load(decider, key)
     except Exception as error:
         return f"{error_kind(error)}: {error}"
     return None
@@ -445,7 +445,12 @@ def decisions(
     ]
     for call in calls:
         took = f"{call.questions} questions in {1000 * call.seconds:.0f} ms"
-        found.append(f"{call.stage}: {took}" + (f", model {call.model}" if call.model else ""))
+        found.append(
+            f"{call.stage}: {took}"
+            + (f", model {call.model}" if call.model else "")
+            + (f", answered by {call.answered_by}" if call.answered_by else "")
+        )
+        found += [f"  ! passed over {who}" for who in call.passed_over]
         found += [f"  ! failed open: {call.cause}"] if call.error else []
         found += [f"  ! not answered: {dict(call.no_answers)}"] if call.no_answers else []
         found += [f"  ! {why}" for why in call.explanations.values()]

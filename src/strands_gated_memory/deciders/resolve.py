@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ..core.functions import check_function
 from ..core.questions import Decider, Thresholds, attribute_of, name_of
+from ..core.settings import wait
 from ..core.specs import specs_in, why_unknown
 from ..errors import ConfigurationError
 from .fallback import FallbackDecider
@@ -105,7 +106,8 @@ def resolve_decider(spec: DeciderSpec) -> Decider | None:
 
     Raises:
         ConfigurationError: The name is unknown, a key, package or address is missing or cannot be used, the
-            function cannot be called so, or it is a coroutine, or an object's `thresholds` are no `Thresholds`.
+            function cannot be called so, or it is a coroutine, or an object's `thresholds` or
+            `deadline_s` cannot be used.
     """
     if spec is None:
         return None
@@ -116,8 +118,9 @@ def resolve_decider(spec: DeciderSpec) -> Decider | None:
     if isinstance(spec, type):
         raise ConfigurationError(f"decider is the class {spec.__name__}; pass an instance, {spec.__name__}(...)")
     if isinstance(spec, Decider):
-        _check_callable(spec.decide, f"decider {name_of(spec)}", "decide(state, questions)")
+        check_function(spec.decide, f"decider {name_of(spec)}", "decide(state, questions)", 2)
         _check_thresholds(spec)
+        _check_deadline(spec)
         return spec
     from .llm import ModelDecider, is_model
 
@@ -125,7 +128,7 @@ def resolve_decider(spec: DeciderSpec) -> Decider | None:
         return ModelDecider(spec)
     if callable(spec):
         name = getattr(spec, "__qualname__", type(spec).__name__)
-        _check_callable(spec, f"decider {name}", "function(state, questions)")
+        check_function(spec, f"decider {name}", "function(state, questions)", 2)
         return FunctionDecider(spec)
     raise ConfigurationError(
         f"decider must be None, a name ({', '.join(map(repr, _NAMED))}), a URL, a list, a Strands model, a function "
@@ -181,20 +184,6 @@ def _name_of(decider: Decider, spec: Any) -> str:
     return getattr(spec, "__name__", None) or type(decider).__name__
 
 
-def _check_callable(call: Any, who: str, form: str) -> None:
-    """Say now what would fail on every turn."""
-    if not callable(call):
-        raise ConfigurationError(f"{who} cannot be called as {form}: that is of type {type(call).__name__}")
-    if _is_async(call) or _is_async(type(call).__call__):
-        raise ConfigurationError(f"{who} is async; {form} is called from a thread, make it plain")
-    try:
-        inspect.signature(call).bind({}, {})
-    except TypeError as error:
-        raise ConfigurationError(f"{who} cannot be called as {form}: {error}") from error
-    except ValueError:
-        return  # a builtin without a signature: found out at the first call
-
-
 def _check_thresholds(decider: Decider) -> None:
     """Refuse what would be passed over on every turn, while its author believes it in force."""
     own = attribute_of(decider, "thresholds")
@@ -206,5 +195,15 @@ def _check_thresholds(decider: Decider) -> None:
         )
 
 
-def _is_async(call: object) -> bool:
-    return inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)
+def _check_deadline(decider: Decider) -> None:
+    """As `_check_thresholds`; one that is likely in milliseconds draws a warning."""
+    own = attribute_of(decider, "deadline_s")
+    if own is None:
+        return
+    try:
+        wait(own, "deadline_s")
+    except ValueError as error:
+        raise ConfigurationError(
+            f"decider {name_of(decider)}: its deadline_s {error}; write how long a whole recall may take with it, such "
+            "as `deadline_s = 5.0`, or None"
+        ) from error

@@ -9,13 +9,14 @@ from .resolve import DeciderSpec, resolve_decider
 
 
 def warm(decider: DeciderSpec = "embedded") -> None:
-    """Load a decision model now, in this thread, so that no turn of this process waits for it.
+    """Load a decision model now, in this thread or the one that has begun to, so that no turn waits for it.
 
     Managers made later with the same name share what is loaded. An object is loaded itself, so pass the same one to
     them. What a list holds is loaded one after the other; a member that cannot be loaded is logged.
 
     Args:
-        decider: What `GatedMemorySessionManager(decider=)` takes. A function, and None, have nothing to load.
+        decider: What `GatedMemorySessionManager(decider=)` takes. A function, a server and None have nothing
+            to load.
 
     Raises:
         ConfigurationError: As `resolve_decider`.

@@ -23,13 +23,13 @@ _P = ParamSpec("_P")
 logger = logging.getLogger("strands_gated_memory")
 
 _CONSEQUENCE = {
-    "gate": "searching memory without the gate",
-    "validator": "keeping the records without judging them",
-    "retrieve": "going on without that namespace's records",
-    "filter": "leaving those records out",
-    "select": "estimating tokens as characters / 4",
-    "turn": "going on without any memory",
-    "fallback": "deciding with another model",
+    "gate": "recall failed open | searching memory without the gate",
+    "validator": "recall failed open | keeping the records without judging them",
+    "retrieve": "recall failed open | going on without that namespace's records",
+    "filter": "recall failed closed | leaving those records out",
+    "select": "recall failed open | estimating tokens as characters / 4",
+    "turn": "recall failed open | going on without any memory",
+    "fallback": "a decider of a list was passed over | deciding with another model",
 }
 _CAUSE_CHARACTERS = 300
 _MOST_KINDS = 1000
@@ -156,12 +156,12 @@ def _log(stage: str, kind: str, cause: str | None) -> None:
         # The failures that opened a circuit breaker have been warned about: its first skip is no news.
         logger.log(
             logging.DEBUG if kind == SKIPPED and count == 1 else logging.WARNING,
-            "stage=<%s>, reason=<%s>, count=<%d>, cause=<%s> | recall failed open | %s",
+            "stage=<%s>, reason=<%s>, count=<%d>, cause=<%s> | %s",
             stage,
             kind,
             count,
             (cause or "")[:_CAUSE_CHARACTERS],
-            _CONSEQUENCE.get(stage, "going on"),
+            _CONSEQUENCE.get(stage, "recall failed open | going on"),
         )
 
 

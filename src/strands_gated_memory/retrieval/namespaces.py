@@ -13,8 +13,14 @@ def check_template(namespace: str) -> None:
     """Check that a namespace template can be filled.
 
     Raises:
-        ConfigurationError: It has an unknown or empty placeholder, one with a format, or an unbalanced brace.
+        ConfigurationError: It is empty, or has an unknown or empty placeholder, one with a format, or an unbalanced
+            brace.
     """
+    if not namespace.strip():
+        raise ConfigurationError(
+            f"retrieval_config namespace {namespace!r} is empty; write the path where a strategy of yours keeps its "
+            "records, such as '/facts/{actorId}/': the records of every user stand under '/'"
+        )
     try:
         fields = [field for field in string.Formatter().parse(namespace) if field[1] is not None]
     except ValueError as error:

@@ -1,0 +1,35 @@
+"""Functions that an application passes: what could never be called is said at once, not on every turn."""
+
+from __future__ import annotations
+
+import inspect
+
+from ..errors import ConfigurationError
+
+
+def check_function(function: object, who: str, form: str, arguments: int = 1) -> None:
+    """Check that a function can be called as it will be.
+
+    Args:
+        function: What was passed.
+        who: Which argument or setting it is, for the message.
+        form: How it is called, such as "function(record)".
+        arguments: How many it is called with.
+
+    Raises:
+        ConfigurationError: (a ValueError) it is no function, it is async, or it takes other arguments.
+    """
+    if not callable(function):
+        raise ConfigurationError(f"{who} cannot be called as {form}: it is of type {type(function).__name__}")
+    if _is_async(function) or _is_async(type(function).__call__):
+        raise ConfigurationError(f"{who} is async, and nobody awaits {form}; make it plain")
+    try:
+        inspect.signature(function).bind(*[{}] * arguments)
+    except TypeError as error:
+        raise ConfigurationError(f"{who} cannot be called as {form}: {error}") from error
+    except ValueError:
+        return  # a builtin without a signature: found out at the first call
+
+
+def _is_async(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
