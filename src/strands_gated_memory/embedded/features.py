@@ -14,31 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .language_words import PLEASANTRIES
+from .reading import excerpt, turn_text
+
 Array = NDArray[np.float32]
-
-HISTORY_CHARACTERS = 160
-"""How much of each earlier text is read. More would outweigh a short message: "Noted." would read like more of it."""
-_HISTORY_END = 60
-"""How many of these are the text's last: a long reply often ends with what the next message answers."""
-MESSAGE_CHARACTERS = 800
-"""How much of a message is read where the turn is one text."""
-_SEPARATOR = " [SEP] "
-
-
-def excerpt(text: str) -> str:
-    """Return an earlier text, or the beginning and the end of a long one."""
-    if len(text) <= HISTORY_CHARACTERS:
-        return text
-    return f"{text[: HISTORY_CHARACTERS - _HISTORY_END]} … {text[-_HISTORY_END:]}"
-
-
-def turn_text(message: str, previous: Sequence[str]) -> str:
-    """Return a turn as one text: the message, then the exchange before it.
-
-    The parts are joined by the tokenizer's separator; a separator within a part is taken out.
-    """
-    parts = [message[:MESSAGE_CHARACTERS], *(excerpt(text) for text in previous[-2:])]
-    return _SEPARATOR.join(part.replace("[SEP]", " ").replace("[CLS]", " ") for part in parts)
 
 
 @dataclass(frozen=True)
@@ -186,18 +165,6 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         ),
     )
 )
-_PLEASANTRIES = frozenset(
-    """
-    ah aha all alright amazing appreciate appreciated awesome aye bet brilliant bye cheers clear cool dear deal done
-    enough evening ever excellent exactly fab fair fantastic fine for friend glad go goes gone good goodnight got gotcha
-    great grand ha haha happy hello helpful helps hey hi hiya hmm how it job just k kind lifesaver lol lot lots lovely
-    makes many marvellous mate merci gracias danke grazie obrigado obrigada morning much nah neat nice night no noted
-    now obliged of off oh ok okay one perfect please pleased ready really right roger sense settled so solid sorted
-    sound sounds splendid spot star sure sweet ta take thank thanks that that's thats then there thx tidy till to
-    understood up very wicked will wonderful works yeah yep yes yo you you're your
-    """.split()
-)
-"""Words of greetings, thanks and acknowledgements; a message of nothing else seldom asks for anything."""
 
 
 def turn(texts: Texts, _: Sequence[str], rows: int) -> Array:
@@ -225,7 +192,7 @@ def _pleasantry(message: str) -> float:
     words = [word.lower().replace("’", "'") for word in _WORD.findall(message.replace("’", "'"))]
     if not words or len(words) > 10:  # noqa: PLR2004 - a longer message says something besides
         return 0.0
-    return sum(word in _PLEASANTRIES for word in words) / len(words)
+    return sum(word in PLEASANTRIES for word in words) / len(words)
 
 
 def overlap(texts: Texts, subjects: Sequence[str], _: int) -> Array:

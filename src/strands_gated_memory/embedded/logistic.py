@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.fitted import LogisticHead, logit
 from ..core.questions import State
 from .features import Blocks, Texts, texts_used
-from .language import readable
+from .reading import history
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,8 +45,7 @@ def features_of(
     """
     import numpy as np
 
-    previous = state["previous"] if all(readable(text) for text in state["previous"][-2:]) else []
-    texts = Texts.of(state["message"], previous)
+    texts = Texts.of(state["message"], history(state["previous"]))
     names = texts_used(inputs)
     given = [subject for subject in subjects if subject is not None]
     vectors = encoder.encode([*texts.get(names), *given])
