@@ -14,7 +14,7 @@ from ..core.questions import Answer, NoAnswer, Noul, Question, State, Thresholds
 from .encoder import DATA, Encoder, default_encoder
 from .heads import Head, read_about, read_heads
 from .language import readable, surely_english
-from .reading import LONG_CHARACTERS, MOST_READ_OF_ONE, history, mostly_unread, record_parts, turns_of
+from .reading import LONG_CHARACTERS, MOST_READ_OF_ONE, history, mostly_unread, record_parts, turn_text, turns_of
 
 MOST_READ = 64_000
 """Characters of long records that one request reads, about a second's work; what is longer is not judged."""
@@ -117,17 +117,12 @@ class EmbeddedDecider:
 
     def _by_part(self, about: str, turns: Sequence[tuple[str, Sequence[str]]], parts: Sequence[str]) -> list[float]:
         """Return the best P over the turns, for each part of a subject; one P for the gate."""
-        from .features import Blocks, Texts, texts_used
+        import numpy as np
 
-        head = self._loaded()[about]
-        read = [Texts.of(*turn) for turn in turns]
-        names = texts_used(head.blocks())
-        vectors = self._encoding().encode([*(text for texts in read for text in texts.get(names)), *parts])
-        subjects = vectors[len(read) * len(names) :] if parts else None
-        chances = []
-        for at, texts in enumerate(read):
-            turn = dict(zip(names, vectors[at * len(names) :], strict=False))
-            chances.append(head.probabilities(Blocks(texts, turn, parts, subjects)))
+        vectors = self._encoding().encode([*(turn_text(*turn) for turn in turns), *parts])
+        said, held = vectors[: len(turns)], vectors[len(turns) :] if parts else vectors[:1]
+        rows = [np.broadcast_to(turn, held.shape) for turn in said]
+        chances = [self._loaded()[about].probabilities(row, held) for row in rows]
         return [max(several) for several in zip(*chances, strict=True)]
 
     def _encoding(self) -> Encoder:

@@ -129,8 +129,8 @@ FOREIGN: Final[dict[str, frozenset[str]]] = {
             mardi mercredi jeudi samedi dimanche aide allergène principal rappelle
         """,
         "German": """
-            aber alle alles als also am an andere auch auf aus bald bei beim bereits besser bestimmt bin bis bist hast hättest kannst könntest magst
-            musst sollst soll solltest weißt willst wirst
+            aber alle alles als also am an andere auch auf aus bald bei beim bereits besser bestimmt bin bis bist
+            hättest könntest musst sollst soll solltest weißt willst wirst
             bitte brauche brauchen braucht da dabei damit danach danke dann das dass davon dein deine dem den denn
             der des deshalb dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine einem
             einen einer eines einfach er es essen etwas euch euer für gab ganz geben gehe gehen geht genau gerade
