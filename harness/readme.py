@@ -39,6 +39,7 @@ def demo() -> str:
 
 
 ROWS = (
+    "gate: accuracy at P = 0.5",
     "gate: AUC",
     "gate: recall of needed turns",
     "gate: share of unneeded turns closed",

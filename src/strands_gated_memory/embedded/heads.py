@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +68,7 @@ def join(blocks: Sequence[str], turns: Array, subjects: Array) -> Array:
     """
     import numpy as np
 
-    found = {
+    found: Mapping[str, Callable[[], Array]] = {
         "turn": lambda: turns,
         "turn.subject": lambda: (turns * subjects).sum(axis=1, keepdims=True),
         "turn*subject": lambda: turns * subjects,
