@@ -33,6 +33,7 @@ MAX_TOKENS = 256
 """Longest text, in tokens: what all-MiniLM-L6-v2 was trained with (its sentence_bert_config.json)."""
 HEADS = "heads.pt"
 """The heads that were trained with the encoder, within its checkpoint."""
+CORPUS = Path(__file__).parent / "corpus"
 SEEN = 120
 """Texts of the corpus that are looked at to round the matrices."""
 
@@ -152,7 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--checkpoint", type=Path, default=None)
     parser.add_argument("--out", type=Path, default=DATA)
-    parser.add_argument("--corpus", type=Path, default=Path(__file__).parent / "corpus")
+    parser.add_argument("--corpus", type=Path, default=CORPUS)
     options = parser.parse_args()
     checkpoint: Path = options.checkpoint or default_checkpoint()
     out: Path = options.out
