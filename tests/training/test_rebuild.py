@@ -41,7 +41,7 @@ def _run(module, *arguments):
         [sys.executable, "-m", f"harness.training.{module}", *map(str, arguments)],
         check=False,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))},
         capture_output=True,
         text=True,
         timeout=110,
