@@ -4,7 +4,7 @@
 # make harness   docs/results.md and build/harness/report.html from the recorded answers, no network
 # make test-compatibility   the core tests against each supported pair of SDK releases, each in an environment of its own
 # make fuzz   over 200,000 random examples (about half an hour)
-# make train   the embedded model again, from its corpus (torch; about half an hour)
+# make train   the embedded model again, from its corpus (torch; about an hour and a half; goes on when stopped)
 # make lint   ruff and mypy
 PYTHON ?= python3
 VENV ?= .venv
@@ -35,7 +35,7 @@ train: $(VENV)/.torch
 	$(BIN)/python -m harness.training.check_corpus
 	$(BIN)/python -m harness.training.finetune --corpus harness/training/corpus --out build/checkpoint
 	$(BIN)/python -m harness.training.export --checkpoint build/checkpoint
-	$(BIN)/python -m harness.training.fit_heads --recipe whole
+	$(BIN)/python -m harness.training.calibrate --checkpoint build/checkpoint
 	$(BIN)/python -m harness.training.card
 	$(BIN)/python -m harness.readme
 

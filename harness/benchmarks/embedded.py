@@ -132,9 +132,9 @@ def in_a_process(call: str) -> dict[str, float]:
 def base_encoder(folder: Path) -> bool:
     """Write plain MiniLM in the shipped format; False without the extra [training]."""
     try:
-        from harness.training.export import default_checkpoint, write_encoder
+        from harness.training.export import CORPUS, default_checkpoint, seen_texts, write_encoder
 
-        write_encoder(default_checkpoint(), folder)
+        write_encoder(default_checkpoint(), folder, seen_texts(CORPUS))
     except ImportError:
         return False
     return True

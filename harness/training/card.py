@@ -21,13 +21,15 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from strands_gated_memory.core.questions import Noul, record_question
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.encoder import DATA, Encoder
+from strands_gated_memory.embedded.language import surely_english
 
 from .agreement import SECOND, agreement, read_second
-from .check_corpus import check
+from .check_corpus import check, check_lines
 from .figures import calibration_error
-from .personas import read_personas
+from .personas import read_messages, read_personas, read_stores
 from .scored import ScoredTurn, Scorer
 
 ROOT = Path(__file__).parents[2]
@@ -36,8 +38,10 @@ PAGE = ROOT / "docs" / "model-card.md"
 TEMPLATE = Path(__file__).parent / "model_card.md"
 COMPARISON = Path(__file__).parent / "comparison.json"
 DEVELOPMENT = ROOT / "harness" / "data"
+OTHER_AUTHORS = Path(__file__).parent / "development"
 RESAMPLES = 1000
 WORST = 20
+NONE = "There are none."
 
 Turns: TypeAlias = Sequence[ScoredTurn]
 Values: TypeAlias = "Sequence[float] | np.ndarray"
@@ -156,10 +160,10 @@ def _judged(turns: Turns, grade: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return probabilities and flags of the turns that have records of this grade or above, and others."""
     found = []
     for turn in turns:
-        if turn.needed and turn.relevance is not None and turn.grades is not None:
-            flags = turn.grades >= grade
-            if 0 < flags.sum() < flags.size:
-                found.append((turn.relevance, flags))
+        p, grades = turn.judged()
+        flags = grades >= grade
+        if turn.needed and 0 < flags.sum() < flags.size:
+            found.append((p, flags))
     return found
 
 
@@ -193,13 +197,21 @@ def zeros_kept(turns: Turns) -> Values:
     return [15 * float(kept[grades == 0].sum()) / grades.size for kept, grades in _selected(turns)]
 
 
+def kept_of_nothing(turns: Turns) -> Values:
+    """Return, per turn on which no record bears, how many the selection keeps, were the gate open."""
+    return [
+        float(turn.kept.sum())
+        for turn in turns
+        if turn.kept is not None and turn.grades is not None and not turn.grades.any()
+    ]
+
+
 def relevance_calibration(turns: Turns) -> float | None:
     """Return the expected calibration error of relevance on needed turns; grade 1 counts half."""
-    judged = [turn for turn in turns if turn.needed and turn.relevance is not None and turn.grades is not None]
-    if not judged:
+    judged = [turn.judged() for turn in turns if turn.needed]
+    if not sum(p.size for p, _ in judged):
         return None
-    p = np.concatenate([turn.relevance for turn in judged if turn.relevance is not None])
-    return calibration_error(p, np.concatenate([turn.grades for turn in judged if turn.grades is not None]) / 2)
+    return calibration_error(np.concatenate([p for p, _ in judged]), np.concatenate([g for _, g in judged]) / 2)
 
 
 def figures(cut: float) -> list[Figure]:
@@ -219,6 +231,7 @@ def figures(cut: float) -> list[Figure]:
         Figure("relevance: calibration error", "≤ 0.05", whole=relevance_calibration),
         Figure("after selection: recall of grade 2", "≥ 0.98", must_haves_kept),
         Figure("after selection: grade 0 kept, of 15", "≤ 1.0", zeros_kept),
+        Figure("after selection: kept when nothing bears", "≤ 1.0", kept_of_nothing),
     ]
 
 
@@ -266,20 +279,73 @@ def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def trade_off(turns: Turns) -> str:
+    """Return what other relative cuts, without a floor, would keep of the records of these turns, as a table."""
+    lines = ["| `select.relative` | grade 2 kept | grade 0 kept, of 15 |", "|---|---|---|"]
+    judged = [turn.judged() for turn in turns if turn.needed and turn.judged()[0].size]
+    for relative in (0.05, 0.1, 0.2, 0.3, 0.5):
+        kept = [(p >= relative * p.max(), grades) for p, grades in judged]
+        needed = np.concatenate([flags[grades == 2] for flags, grades in kept]).mean()
+        zeros = np.mean([15 * flags[grades == 0].sum() / grades.size for flags, grades in kept])
+        lines.append(f"| {relative:g} | {needed:.3f} | {zeros:.1f} |")
+    return "\n".join(lines)
+
+
+def _languages() -> dict[str, str]:
+    """Return how many messages there are in English and in other languages, and how they are read."""
+    read = {True: 0, False: 0}
+    total = {True: 0, False: 0}
+    for message in read_messages(CORPUS, "train"):
+        english = message.language == "en"
+        total[english] += 1
+        read[english] += surely_english(message.text)
+    return {
+        "foreign": f"{total[False]:,}",
+        "foreign_read": str(read[False]),
+        "english": f"{total[True]:,}",
+        "english_left": str(total[True] - read[True]),
+    }
+
+
+def _subjects(decider: EmbeddedDecider) -> str:
+    """Return P(it belongs) of the same facts with another subject, as a table."""
+    facts = {"is vegan": "What should I cook tonight?", "cannot swim": "Shall we rent a rowing boat on Sunday?"}
+    facts["has a nut allergy"] = "Which cake should I bring?"
+    lines = ["| message | The user … | Tomasz … | no subject |", "|---|---|---|---|"]
+    for fact, message in facts.items():
+        texts = [f"The user {fact}.", f"Tomasz {fact}.", f"{fact[0].upper()}{fact[1:]}."]
+        answers = decider.decide(
+            {"message": message, "previous": []}, {str(at): record_question(text) for at, text in enumerate(texts)}
+        )
+        cells = [f"{answer.noul:.3f}" if isinstance(answer, Noul) else "–" for answer in answers.values()]
+        lines.append(f"| {message} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def page() -> str:
     """Return the model card."""
     decider = EmbeddedDecider(Encoder(cache_entries=1_000_000))
     scorer = Scorer(decider)
     personas = read_personas(CORPUS, test=True)
     sets = {split: list(scorer.personas([one for one in personas if one.split == split])) for split in ("test", "dev")}
-    gate_dev = list(scorer.gate_items(DEVELOPMENT / "gate_dev.json"))
-    relevance_dev = list(scorer.relevance_items(DEVELOPMENT / "relevance_dev.json"))
+    stores = list(scorer.personas(read_stores(CORPUS, "test")))
+    messages = list(scorer.messages(read_messages(CORPUS, "test")))
+    gate_sets = {
+        "gate_dev": list(scorer.gate_items(DEVELOPMENT / "gate_dev.json")),
+        "gate_ood_dev": list(scorer.gate_items(OTHER_AUTHORS / "gate_ood_dev.json")),
+    }
+    relevance_sets = {
+        "relevance_dev": list(scorer.relevance_items(DEVELOPMENT / "relevance_dev.json")),
+        "relevance_ood_dev": list(scorer.relevance_items(OTHER_AUTHORS / "relevance_ood_dev.json")),
+    }
     pairs = scorer.same_facts(DEVELOPMENT / "persona.json")
     cut = scorer.thresholds.gate
     rows = figures(cut)
     groups = {"gate": [r for r in rows if r.name.startswith("gate") and "history" not in r.name]}
     groups["relevance"] = [r for r in rows if r.name.startswith(("relevance", "after"))]
+    gated = [r for r in rows if r.name.startswith("gate")]
     counted, _ = check(CORPUS)
+    lines, _ = check_lines(CORPUS)
     tried = json.loads(COMPARISON.read_text(encoding="utf-8"))
     agreed = agreement(personas, read_second(SECOND))
     values = {
@@ -294,8 +360,17 @@ def page() -> str:
         f"{agreed['grade'][1]:.2f} for grade 1 and {agreed['grade'][2]:.2f} for grade 2.",
         "thresholds": ", ".join(f"{name} {value:g}" for name, value in vars(scorer.thresholds).items() if value),
         "figures": table(rows, {"test (held out)": sets["test"], "dev (chosen on)": sets["dev"]}),
-        "gate_dev": table(groups["gate"], {f"gate_dev, {_answered(gate_dev)}": gate_dev}),
-        "relevance_dev": table(groups["relevance"], {f"relevance_dev, {_answered(relevance_dev)}": relevance_dev}),
+        "lines": "\n".join(f"| {' | '.join(row)} |" for row in lines),
+        "stores": table(groups["relevance"], {f"stores (held out), {_answered(stores)}": stores}) if stores else NONE,
+        "messages": table(gated, {f"messages (held out), {_answered(messages)}": messages}) if messages else NONE,
+        "gate_dev": table(groups["gate"], {f"{name}, {_answered(t)}": t for name, t in gate_sets.items()}),
+        "relevance_dev": table(
+            groups["relevance"], {f"{name}, {_answered(t)}": t for name, t in relevance_sets.items()}
+        ),
+        "runs": "; then ".join(tried["runs"]),
+        **_languages(),
+        "trade_off": trade_off(relevance_sets["relevance_ood_dev"]),
+        "subjects": _subjects(decider),
         "shapes": f"{float(np.mean([b - a for a, b in pairs])):+.3f} (mean absolute "
         f"{float(np.mean([abs(b - a) for a, b in pairs])):.3f}, {len(pairs)} pairs of fact and message)",
         "comparison": _table_of(tried["alternatives"]),

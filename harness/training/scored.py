@@ -16,7 +16,7 @@ from strands_gated_memory.core.router import choose
 from strands_gated_memory.core.select import Candidate, select
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 
-from .personas import Persona
+from .personas import Message, Persona
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,7 +46,8 @@ class ScoredTurn:
         routed: Empty where memory is not needed or nothing is known of namespaces.
         texts: The records as the model saw them.
         grades: Per record.
-        relevance: P(it belongs) per record; None where the turn was not judged or the model abstains.
+        relevance: P(it belongs) per record, NaN for one that the model abstains from; None where the turn was not
+            judged or the model abstains from the message.
         kept: Per record, whether the shipped policy would inject it, if the gate is open.
     """
 
@@ -62,6 +63,13 @@ class ScoredTurn:
     grades: Ints | None = None
     relevance: Floats | None = None
     kept: NDArray[np.bool_] | None = None
+
+    def judged(self) -> tuple[Floats, Ints]:
+        """Return probabilities and grades of the records that the model judged."""
+        if self.relevance is None or self.grades is None:
+            return np.zeros(0), np.zeros(0, np.int64)
+        answered = ~np.isnan(self.relevance)
+        return self.relevance[answered], self.grades[answered]
 
 
 class Scorer:
@@ -97,6 +105,20 @@ class Scorer:
                     kept,
                 )
 
+    def messages(self, messages: Sequence[Message]) -> Iterator[ScoredTurn]:
+        """Score the gate on labelled messages; what was said to one assistant is resampled together."""
+        for at, message in enumerate(messages):
+            state: State = {"message": message.text, "previous": list(message.previous)}
+            yield ScoredTurn(
+                message.group,
+                f"{message.group} {at}",
+                message.text,
+                message.previous,
+                message.pair,
+                message.needed,
+                self._gate(state),
+            )
+
     def gate_items(self, path: Path) -> Iterator[ScoredTurn]:
         """Score a gate development set."""
         for item in json.loads(path.read_text(encoding="utf-8")):
@@ -113,7 +135,8 @@ class Scorer:
 
     def relevance_items(self, path: Path) -> Iterator[ScoredTurn]:
         """Score a relevance development set."""
-        for persona in json.loads(path.read_text(encoding="utf-8"))["personas"]:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for persona in data.get("personas") or data["stores"]:
             texts = tuple(render_record(record["text"]) for record in persona["records"])
             for query in persona["queries"]:
                 state: State = {"message": query["query"], "previous": query["previous"]}
@@ -124,7 +147,7 @@ class Scorer:
                     query["query"],
                     tuple(query["previous"]),
                     "",
-                    not query["expect_none"],
+                    2 in query["labels"].values(),
                     self._gate(state),
                     (),
                     texts,
@@ -177,8 +200,7 @@ class Scorer:
             Candidate(Record(text, "records"), f"- {text}", chance) for text, chance in zip(texts, chances, strict=True)
         ]
         reasons = select(candidates, RecallPolicy().select, self.thresholds, "user_context").reasons
-        # A record that is not judged is kept: count it as certain.
         return (
-            np.array([1.0 if chance is None else chance for chance in chances]),
+            np.array([np.nan if chance is None else chance for chance in chances]),
             np.array([reason is None for reason in reasons]),
         )

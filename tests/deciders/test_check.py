@@ -109,6 +109,18 @@ def test_cli_ask_with_the_texts_before(capsys):
     assert states == [{"message": "And for tomorrow?", "previous": ["What shall I cook?", "A lentil curry."]}] * 2
 
 
+def test_cli_ask_shows_which_part_of_a_long_record_counted(capsys):
+    """A record of many sentences says which of them its probability comes from; a short one says nothing."""
+    filling = "The quarterly report had forty pages, and the printer on the third floor was out of toner. " * 4
+    records = ["--record", f"{filling}The user must not have peanuts.", "--record", "The user is vegan."]
+
+    assert main(["ask", "embedded", "What should I cook tonight?", *records]) == 0
+
+    counted = [line for line in capsys.readouterr().out.splitlines() if "counted:" in line]
+    assert len(counted) == 1
+    assert counted[0].endswith("The user must not have peanuts.")
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_cli_ask_with_half_an_exchange_before(capsys, count):
     assert main(["ask", "embedded", "And for tomorrow?", *["--previous", "What shall I cook?"] * count]) == 2

@@ -314,7 +314,7 @@ def test_heads_for_another_embedded_model_are_not_used_and_that_is_said(written)
         ({"gate": {"head": head("gate", weight=[1.0])}}, {}, "mean, scale and weight"),
         ({"gate": {"head": head("gate", inputs=["turn", "mood"])}}, {"model": None}, "stages.gate.head.inputs: 'mood'"),
         ({"gate": {"head": head("gate", inputs=["overlap"])}}, {"model": None}, "stages.gate.head.inputs"),
-        ({"gate": {"head": head("gate", inputs=["turn"])}}, {"model": None}, "stages.gate.head.inputs"),
+        ({"gate": {"head": head("gate", inputs=[])}}, {"model": None}, "stages.gate.head.inputs"),
         ({"gate": {"head": head("gate")}}, {"decider": "auto"}, "heads are for 'embedded' alone"),
         ({}, {"decider": "fitted:other.json"}, "cannot ask another fitted one"),
         ({}, {"decider": " Fitted :other.json"}, "cannot ask another fitted one"),

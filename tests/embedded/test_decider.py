@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from strands_gated_memory.core.questions import (
@@ -42,7 +41,7 @@ def test_it_is_a_decider(decider: EmbeddedDecider) -> None:
     """It has the protocol's method, thresholds within 0..1 and a name."""
     assert isinstance(decider, Decider)
     assert all(0 <= value <= 1 for value in vars(decider.thresholds).values())
-    assert decider.model_id == "embedded-2"
+    assert decider.model_id == "embedded-3"
 
 
 def test_making_one_loads_nothing() -> None:
@@ -65,7 +64,7 @@ def test_making_one_loads_nothing() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    ["", " ", "😀😀😀", "hi", "x" * 20_000, "What should I cook? " * 1000, "\x00\ud800", "SELECT 1;", "\n\n?"],
+    ["", " ", "😀😀😀", "hi", "What should I cook? " * 80, "\x00\ud800 ok", "42 + 1", "\n\n?"],
 )
 def test_any_message_gets_probabilities(decider: EmbeddedDecider, message: str) -> None:
     """Empty, long, broken: an answer within 0..1 to every question."""
@@ -114,6 +113,146 @@ def test_a_record_in_another_language_abstains_alone(decider: EmbeddedDecider) -
 def test_what_it_was_not_fitted_on_abstains(decider: EmbeddedDecider, question: Question) -> None:
     """It never guesses."""
     assert decider.decide(state("hello"), {"q": question}) == {"q": ABSTAINED}
+
+
+NOTES = (
+    "The index of the orders table grew last week. We rebuilt it twice. The planner picked a hash join. Statistics "
+    "were stale on the customers table. Autovacuum had been off. We turned it on again. The bloat was about forty "
+    "percent. A covering index helped most. Partial indexes helped for the queue. We measured it with pgbench. "
+)
+ELSEWHERE = (
+    "The quarterly report was finished on Tuesday and sent to the auditors. It had forty pages and two appendices. "
+    "The finance team met afterwards to talk about the figures. They agreed on a new template for the next one, with "
+    "fewer tables. The printer on the third floor was out of toner again, so copies were late. "
+)
+
+
+@pytest.mark.parametrize("asked", ["So what can I cook for my daughter tonight?", "Which wine does my sister like?"])
+@pytest.mark.parametrize(
+    "form", ["{notes}{asked}", "{asked} {notes}", "{notes}{asked} {notes}", "{notes}{notes}{asked}"]
+)
+def test_a_question_is_read_wherever_it_stands_in_a_long_message(
+    decider: EmbeddedDecider, form: str, asked: str
+) -> None:
+    """First, in the middle or last among twenty sentences about something else."""
+    message = form.format(notes=NOTES, asked=asked)
+
+    assert p(decider.decide(state(message), {"g": GATE})["g"]) >= decider.thresholds.gate
+
+
+def test_a_long_message_may_still_ask_for_nothing(decider: EmbeddedDecider) -> None:
+    """Reading in parts does not open the gate for every long message."""
+    message = NOTES + "What is a covering index?"
+
+    assert p(decider.decide(state(message), {"g": GATE})["g"]) < decider.thresholds.gate
+
+
+def test_the_gate_abstains_when_most_of_a_message_is_not_read(decider: EmbeddedDecider) -> None:
+    """What was asked may stand in the rest, so the pipeline searches; the records are judged all the same."""
+    questions = {"g": GATE, "r": record_question("The user is vegan.")}
+
+    answers = decider.decide(state(NOTES * 10), questions)
+
+    assert answers["g"] == ABSTAINED
+    assert isinstance(answers["r"], Noul)
+
+
+@pytest.mark.parametrize(
+    ("fact", "message"),
+    [
+        ("The user must not have peanuts.", "What should I cook tonight?"),
+        ("The user is vegan.", "Which restaurant should I book for Friday?"),
+        ("The user is a wheelchair user.", "Find me a hotel for the weekend."),
+    ],
+)
+def test_a_fact_counts_wherever_it_stands_in_a_long_record(decider: EmbeddedDecider, fact: str, message: str) -> None:
+    """First or last in a record of 300 characters about something else, it gets most of what it gets alone."""
+    questions = {
+        "alone": record_question(fact),
+        "first": record_question(f"{fact} {ELSEWHERE}"),
+        "last": record_question(ELSEWHERE + fact),
+        "without": record_question(ELSEWHERE),
+    }
+
+    chances = {key: p(answer) for key, answer in decider.decide(state(message), questions).items()}
+
+    assert min(chances["first"], chances["last"]) >= 0.5 * chances["alone"] > chances["without"]
+    assert decider.counted_part(state(message), ELSEWHERE + fact).endswith(fact)
+
+
+def test_a_record_as_long_as_the_service_holds_is_read_to_its_end(decider: EmbeddedDecider) -> None:
+    """Sixteen thousand characters, the fact last."""
+    filling = ELSEWHERE * (16_000 // len(ELSEWHERE))
+    message = state("What should I cook tonight?")
+    long = {"fact": filling + "The user must not have peanuts. " * 3, "none": filling}
+
+    chances = decider.decide(message, {key: record_question(text) for key, text in long.items()})
+
+    assert p(chances["fact"]) > 2 * p(chances["none"])
+
+
+def test_what_is_too_long_for_one_request_is_left_unjudged(decider: EmbeddedDecider) -> None:
+    """A request's cost is bounded: long records beyond it are told apart, short ones are judged all the same."""
+    questions = {str(n): record_question(f"{n} {ELSEWHERE * 50}") for n in range(8)}
+    questions["short"] = record_question("The user is vegan.")
+
+    answers = decider.decide(state("What should I cook tonight?"), questions)
+
+    assert isinstance(answers["0"], Noul)
+    assert answers["7"] == NoAnswer("too_long")
+    assert isinstance(answers["short"], Noul)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "whats my name again?",
+        "the same as always please",
+        "do you still know who I am",
+        "you know what i like, order it",
+        "what did we say about the boiler",
+    ],
+)
+def test_needs_without_a_name_open(decider: EmbeddedDecider, message: str) -> None:
+    """What points at something known opens the gate as a first message too."""
+    assert p(decider.decide(state(message), {"g": GATE})["g"]) >= decider.thresholds.gate
+
+
+@pytest.mark.parametrize("message", ["ok", "thanks", "hi", "lol", "morning!", "haha nice one", "thx mate", "cool cool"])
+def test_small_talk_closes(decider: EmbeddedDecider, message: str) -> None:
+    """However short it is, English small talk needs no search."""
+    assert p(decider.decide(state(message), {"g": GATE})["g"]) < decider.thresholds.gate
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "mujhe kya khana chahiye",
+        "saya lapar",
+        "was soll ich heute cook",
+        "kannst du mir nochmal sagen what my locker code is",
+        "koi acchi film batao yaar aaj raat ke liye",
+        "wapi daktari wangu",
+    ],
+)
+def test_what_is_not_surely_english_is_not_decided(decider: EmbeddedDecider, message: str) -> None:
+    """Short, mixed or romanised text in another language never closes the gate or drops a record."""
+    questions = {"g": GATE, "r": record_question("The user is vegan.")}
+
+    assert decider.decide(state(message), questions) == dict.fromkeys(questions, ABSTAINED)
+
+
+def test_more_than_one_exchange_counts(decider: EmbeddedDecider) -> None:
+    """What was said two exchanges before the message makes a difference; a fourth exchange is not read."""
+    last = ("Sounds good.", "Great.")
+    cooking = ("What should I cook for my sister?", "She liked the lentil curry last time.")
+    engines = ("How does a diesel engine work?", "It ignites fuel by compression.")
+
+    def gate(*previous: str) -> float:
+        return p(decider.decide(state("And what else?", *previous), {"g": GATE})["g"])
+
+    assert abs(gate(*cooking, *last) - gate(*engines, *last)) > 0.01
+    assert gate(*cooking, *last, *last, *last) == gate(*engines, *last, *last, *last)
 
 
 def test_no_questions_no_answers(decider: EmbeddedDecider) -> None:
@@ -183,7 +322,7 @@ def test_a_heads_file_of_another_format_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("heads.json", '{"format": 99}')
 
-    with pytest.raises(ValueError, match="format 99; this version reads format 1"):
+    with pytest.raises(ValueError, match="format 99; this version reads format 2"):
         EmbeddedDecider(heads=path)
 
 
@@ -192,35 +331,3 @@ def test_package_data_stays_small() -> None:
     from strands_gated_memory.embedded.encoder import DATA
 
     assert sum(path.stat().st_size for path in DATA.iterdir()) <= 30_000_000
-
-
-def test_bilinear_heads_can_be_read(tmp_path: Path) -> None:
-    """The file's layout holds a low-rank bilinear term, for heads to come."""
-    import io
-    import json
-    import zipfile
-
-    from strands_gated_memory.embedded.features import Blocks, Texts
-    from strands_gated_memory.embedded.heads import read_heads
-
-    def npy(array: object) -> bytes:
-        buffer = io.BytesIO()
-        np.save(buffer, np.asarray(array, np.float32))
-        return buffer.getvalue()
-
-    network = {"inputs": [], "bilinear": [["message", "subject", "p", "q"]], "layers": [["w", "b"]]}
-    spec = {
-        "format": 1,
-        "model_id": "t",
-        "thresholds": {"gate": 0.1, "router": 0.1, "validator": 0.1},
-        "heads": {"record": {"networks": [network], "slope": 1.0, "intercept": 0.0}},
-    }
-    path = tmp_path / "heads.npz"
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("heads.json", json.dumps(spec))
-        for name, array in {"p": np.eye(3), "q": np.eye(3), "w": np.ones((3, 1)), "b": [0.5]}.items():
-            file.writestr(f"{name}.npy", npy(array))
-    turn = {"message": np.array([1, 2, 3], np.float32)}
-    found = Blocks(Texts.of("m", []), turn, ["s"], np.array([[1, 1, -1]], np.float32))
-
-    assert read_heads(path)["record"].probabilities(found) == pytest.approx([1 / (1 + np.exp(-0.5))])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.training.agreement import SECOND, agreement, read_second
-from harness.training.check_corpus import check
+from harness.training.check_corpus import check, check_lines
 from harness.training.personas import read_personas
 
 CORPUS = Path(__file__).parents[2] / "harness" / "training" / "corpus"
@@ -29,6 +29,43 @@ def test_the_corpus_is_as_large_as_promised(shipped):
 
     assert sum(personas.values()) >= 60
     assert personas["test"] >= 10
+
+
+def test_the_stores_and_messages_have_no_problems():
+    rows, problems = check_lines(CORPUS)
+
+    assert problems == []
+    assert {(row[0], row[1]) for row in rows} >= {("stores", "train"), ("messages", "train")}
+
+
+def _message(**fields):
+    return {"u": "What did we say about the roof?", "p": [], "m": 1, "ns": ["summaries"], "k": "x", "l": "en", **fields}
+
+
+def _store(**fields):
+    records = [{"id": f"r{n}", "ns": "facts", "strategy": "SEMANTIC", "text": f"Fact {n}."} for n in range(15)]
+    queries = [{"q": f"Question {n}?", "p": [], "l": "en", "g": {"r1": 2}} for n in range(8)]
+    return {"id": "s", "style": "x", "records": records, "queries": queries, **fields}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "said"),
+    [
+        ("messages", [_message(ns=[])], "namespaces are given exactly"),
+        ("messages", [_message(p=["only the user's"])], "pairs of user and assistant"),
+        ("messages", [_message(pair="x1"), _message(u="What is a roof?", m=0, ns=[])], "a pair is one 0 and one 1"),
+        ("stores", [_store(queries=[{"q": "Q?", "p": [], "l": "en", "g": {"r99": 2}}] * 8)], "unknown records r99"),
+        ("stores", [_store(records=_store()["records"] + _store()["records"][:1])], "used twice: r0"),
+    ],
+)
+def test_a_damaged_line_is_named_with_its_fault(tmp_path, kind, lines, said):
+    folder = tmp_path / kind / "train"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+    problems = check_lines(tmp_path)[1]
+
+    assert any("a.jsonl" in problem and said in problem for problem in problems), problems
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ class LogisticHead(_Part):
     """A logistic regression on features of the embedded model, its own logit among them.
 
     P' = sigmoid(sum of weight * (feature - mean) / scale + intercept), the features being the blocks named by
-    `inputs` (`embedded.features`) side by side, after the shipped head's logit.
+    `inputs` (`embedded.heads.join`) side by side, after the shipped head's logit.
     """
 
     inputs: tuple[str, ...]

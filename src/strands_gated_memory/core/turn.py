@@ -25,7 +25,9 @@ class TurnSettings(Settings):
     """What of the conversation the decision model sees."""
 
     history_pairs: Count = Field(default=1, ge=0, le=20)
-    """How many exchanges before the message it sees: last user text and final assistant text each."""
+    """How many exchanges before the message it sees: last user text and final assistant text each.
+
+    The embedded model reads three at most."""
     history_characters: Count = Field(default=400, ge=1, le=100_000)
     """Where each of those texts is cut, in characters."""
 

@@ -438,11 +438,13 @@ def decisions(
         judging = RecallPipeline(decider, RecallPolicy(gate={"threshold": 0.0}))
         trace = judging.recall(turn, namespaces[:1], search).trace
         calls, judged = (*calls, *(call for call in trace.decider_calls if call.stage == "validator")), trace.judgements
-    found += [
-        f"  {'keep' if one.keep else 'drop'}  {_beside(one.probability, trace.thresholds['validator'])}  "
-        f"{one.rendered}  ({one.reason})"
-        for one in judged
-    ]
+    counted = getattr(decider, "counted_part", None)
+    for one in judged:
+        beside = _beside(one.probability, trace.thresholds["validator"])
+        found.append(f"  {'keep' if one.keep else 'drop'}  {beside}  {one.rendered}  ({one.reason})")
+        if counted is not None and one.probability is not None:
+            part = counted({"message": message, "previous": list(previous)}, one.rendered)
+            found += [f"        counted: {part}"] if part != one.rendered else []
     for call in calls:
         took = f"{call.questions} questions in {1000 * call.seconds:.0f} ms"
         found.append(

@@ -13,7 +13,11 @@ from pathlib import Path
 from ..core.questions import Answer, NoAnswer, Noul, Question, State, Thresholds
 from .encoder import DATA, Encoder, default_encoder
 from .heads import Head, read_about, read_heads
-from .language import readable
+from .language import readable, surely_english
+from .reading import LONG_CHARACTERS, MOST_READ_OF_ONE, history, mostly_unread, record_parts, turn_text, turns_of
+
+MOST_READ = 64_000
+"""Characters of long records that one request reads, about a second's work; what is longer is not judged."""
 
 _ABSTAINED = NoAnswer("abstained")
 
@@ -68,41 +72,63 @@ class EmbeddedDecider:
         """Answer the questions about one turn.
 
         Args:
-            state: The message and the texts before it; of these the last exchange counts.
+            state: The message and the texts before it; of these the last three exchanges count.
             questions: Question per id.
 
         Returns:
-            An answer per id: P(yes), or `NoAnswer("abstained")` for a custom question, a type other than
-            noul, a message or a subject that is not English.
+            An answer per id: P(yes). `NoAnswer("abstained")` for a custom question, a type other than noul, a message
+            that is not surely English, a subject that is not English, and for the gate when most of a very long
+            message is not read. `NoAnswer("too_long")` for long records beyond `MOST_READ` characters in all.
 
         Raises:
             Exception: The model could not be loaded or run.
         """
         answers: dict[str, Answer] = dict.fromkeys(questions, _ABSTAINED)
-        if not readable(state["message"]):
+        message = state["message"]
+        if not surely_english(message):
             return answers
-        previous = state["previous"] if all(readable(text) for text in state["previous"][-2:]) else []
+        turns = turns_of(message, history(state["previous"]))
         groups: dict[str, list[str]] = {}
+        long_read = 0
         for key, question in questions.items():
-            if _mine(question):
+            if not _mine(question) or (question.about == "gate" and mostly_unread(message)):
+                continue
+            length = len(question.subject or "")
+            long_read += min(length, MOST_READ_OF_ONE) if length > LONG_CHARACTERS else 0
+            if length > LONG_CHARACTERS and long_read > MOST_READ:
+                answers[key] = NoAnswer("too_long")
+            else:
                 groups.setdefault(question.about, []).append(key)
         for about, keys in groups.items():
-            subjects = [] if about == "gate" else [questions[key].subject or "" for key in keys]
-            probabilities = self._ask(about, state["message"], previous, subjects)
-            # Every gate question of a request is the same question, so its one row answers all of them.
-            rows = probabilities * len(keys) if about == "gate" else probabilities
-            answers.update({key: Noul(p) for key, p in zip(keys, rows, strict=True)})
+            if about == "gate":  # every gate question of a request is the same question
+                [chance] = self._by_part("gate", turns, [])
+                answers.update(dict.fromkeys(keys, Noul(chance)))
+                continue
+            parts = [record_parts(questions[key].subject or "") for key in keys]
+            chances = iter(self._by_part(about, turns, [part for several in parts for part in several]))
+            for key, several in zip(keys, parts, strict=True):
+                answers[key] = Noul(max(next(chances) for _ in several))
         return answers
 
-    def _ask(self, about: str, message: str, previous: Sequence[str], subjects: Sequence[str]) -> list[float]:
-        from .features import Blocks, Texts, texts_used
+    def counted_part(self, state: State, record: str) -> str:
+        """Return the part of a rendered record that its P comes from: all of a short one.
 
-        head = self._loaded()[about]
-        texts = Texts.of(message, previous)
-        names = texts_used(head.blocks())
-        vectors = self._encoding().encode([*texts.get(names), *subjects])
-        turn = dict(zip(names, vectors, strict=False))
-        return head.probabilities(Blocks(texts, turn, subjects, vectors[len(names) :] if subjects else None))
+        Raises:
+            Exception: The model could not be loaded or run.
+        """
+        parts = record_parts(record)
+        chances = self._by_part("record", turns_of(state["message"], history(state["previous"])), parts)
+        return parts[chances.index(max(chances))]
+
+    def _by_part(self, about: str, turns: Sequence[tuple[str, Sequence[str]]], parts: Sequence[str]) -> list[float]:
+        """Return the best P over the turns, for each part of a subject; one P for the gate."""
+        import numpy as np
+
+        vectors = self._encoding().encode([*(turn_text(*turn) for turn in turns), *parts])
+        said, held = vectors[: len(turns)], vectors[len(turns) :] if parts else vectors[:1]
+        rows = [np.broadcast_to(turn, held.shape) for turn in said]
+        chances = [self._loaded()[about].probabilities(row, held) for row in rows]
+        return [max(several) for several in zip(*chances, strict=True)]
 
     def _encoding(self) -> Encoder:
         return self._encoder or default_encoder()

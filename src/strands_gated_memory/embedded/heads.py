@@ -1,15 +1,14 @@
-"""The heads: small functions from feature blocks to a probability, read from one data file.
+"""The heads: small functions from vectors to a probability, read from one data file.
 
-The file is a zip of plain arrays (`.npz`, never pickled) with a `heads.json` that says what they are. A head
-is one or more networks over joined blocks, optionally after low-rank projections, whose logits are averaged
-and calibrated (Platt). A logistic regression is a network of one layer.
+The file is a zip of plain arrays (`.npz`, never pickled) with a `heads.json` that says what they are. A head is a few
+layers over blocks of numbers about a turn, or about a turn and a subject, and a calibration of its logit (Platt).
 """
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .features import Blocks
-
     Array = NDArray[np.float32]
 
-FORMAT = 1
+FORMAT = 2
 """The version of the file's layout; a file of another version is refused."""
 
 
@@ -33,9 +30,9 @@ class About:
     """What `heads.json` says.
 
     Attributes:
-        model_id: Names encoder and heads together, such as "embedded-2".
-        thresholds: Chosen on the dev split, for this file's probabilities.
-        heads: Per head ("gate", "namespace", "record") its networks and calibration.
+        model_id: Names encoder and heads together, such as "embedded-3".
+        thresholds: Chosen on development sets, for this file's probabilities.
+        heads: Per head ("gate", "namespace", "record") its blocks, layers and calibration.
     """
 
     model_id: str
@@ -57,72 +54,61 @@ def read_about(path: Path) -> About:
     return About(spec["model_id"], Thresholds(**spec["thresholds"]), spec["heads"])
 
 
-@dataclass(frozen=True)
-class Layer:
-    """y = x @ weight + bias, then the rectifier unless it is the last."""
+def join(blocks: Sequence[str], turns: Array, subjects: Array) -> Array:
+    """Return blocks side by side, one row per pair of a turn and a subject.
 
-    weight: Array
-    bias: Array
+    Args:
+        blocks: "turn", the vector of the turn; "turn.subject", the cosine; "turn*subject" and "turn~subject", products
+            and distances element by element.
+        turns: (rows, width), unit vectors.
+        subjects: (rows, width), unit vectors; not read for "turn".
 
-
-@dataclass(frozen=True)
-class Network:
-    """Layers over joined blocks, and optionally bilinear terms.
-
-    Attributes:
-        inputs: Blocks to join.
-        bilinear: (left block, right block, left matrix, right matrix): adds the element-wise products of the
-            two projections to the inputs.
-        layers: The last has one output, the logit.
+    Raises:
+        KeyError: There is no such block.
     """
+    import numpy as np
 
-    inputs: tuple[str, ...]
-    bilinear: tuple[tuple[str, str, Array, Array], ...]
-    layers: tuple[Layer, ...]
-
-    def logits(self, blocks: Blocks) -> Array:
-        """Return one logit per row."""
-        import numpy as np
-
-        parts = [blocks.join(self.inputs)] if self.inputs else []
-        parts += [(blocks.get(left) @ p) * (blocks.get(right) @ q) for left, right, p, q in self.bilinear]
-        x = np.concatenate(parts, axis=1)
-        for layer in self.layers[:-1]:
-            x = np.maximum(x @ layer.weight + layer.bias, np.float32(0))
-        last = self.layers[-1]
-        logits: Array = (x @ last.weight + last.bias)[:, 0]
-        return logits
+    found: Mapping[str, Callable[[], Array]] = {
+        "turn": lambda: turns,
+        "turn.subject": lambda: (turns * subjects).sum(axis=1, keepdims=True),
+        "turn*subject": lambda: turns * subjects,
+        "turn~subject": lambda: np.abs(turns - subjects),
+    }
+    return np.concatenate([found[name]() for name in blocks], axis=1)
 
 
 @dataclass(frozen=True)
 class Head:
-    """The mean logit of some networks, calibrated: P = sigmoid(slope * logit + intercept)."""
+    """Layers over joined blocks, calibrated: P = sigmoid(slope * logit + intercept).
 
-    networks: tuple[Network, ...]
+    Attributes:
+        blocks: What the first layer reads.
+        layers: Weights (inputs, outputs) and biases; the rectifier follows all but the last, which has one output.
+        slope: Of the calibration.
+        intercept: Of the calibration.
+    """
+
+    blocks: tuple[str, ...]
+    layers: tuple[tuple[Array, Array], ...]
     slope: float
     intercept: float
 
-    def blocks(self) -> set[str]:
-        """Return the names of the blocks that it reads."""
-        return {
-            name
-            for network in self.networks
-            for name in (*network.inputs, *(side for term in network.bilinear for side in term[:2]))
-        }
-
-    def logits(self, blocks: Blocks) -> NDArray[np.float64]:
-        """Return one logit per row, before calibration."""
+    def logits(self, turns: Array, subjects: Array) -> Array:
+        """Return one logit per row of vectors, before calibration."""
         import numpy as np
 
-        each = [network.logits(blocks) for network in self.networks]
-        logits: NDArray[np.float64] = np.mean(each, axis=0, dtype=float)
+        x = join(self.blocks, turns, subjects)
+        for weight, bias in self.layers[:-1]:
+            x = np.maximum(x @ weight + bias, np.float32(0))
+        weight, bias = self.layers[-1]
+        logits: Array = (x @ weight + bias)[:, 0]
         return logits
 
-    def probabilities(self, blocks: Blocks) -> list[float]:
-        """Return P per row, each within 0..1."""
+    def probabilities(self, turns: Array, subjects: Array) -> list[float]:
+        """Return P per row of vectors, each within 0..1."""
         import numpy as np
 
-        value = np.clip(self.slope * self.logits(blocks) + self.intercept, -30.0, 30.0)
+        value = np.clip(self.slope * self.logits(turns, subjects).astype(float) + self.intercept, -30.0, 30.0)
         return [float(p) for p in 1.0 / (1.0 + np.exp(-value))]
 
 
@@ -132,19 +118,12 @@ def read_heads(path: Path) -> dict[str, Head]:
 
     about = read_about(path)
     with np.load(path, allow_pickle=False) as arrays:
-
-        def array(name: str) -> Array:
-            return np.asarray(arrays[name], np.float32)
-
         return {
             name: Head(
+                tuple(head["blocks"]),
                 tuple(
-                    Network(
-                        tuple(network["inputs"]),
-                        tuple((left, right, array(p), array(q)) for left, right, p, q in network["bilinear"]),
-                        tuple(Layer(array(weight), array(bias)) for weight, bias in network["layers"]),
-                    )
-                    for network in head["networks"]
+                    (np.asarray(arrays[weight], np.float32), np.asarray(arrays[bias], np.float32))
+                    for weight, bias in head["layers"]
                 ),
                 head["slope"],
                 head["intercept"],

@@ -1,7 +1,8 @@
 """Can the English-only model read this text? A count of very frequent words, no model.
 
-It errs towards yes: names, dishes, code, numbers and one-word messages are readable, and so is foreign
-text quoted within an English request. What is clearly written in another language is not.
+A record is readable unless it is clearly another language's: names, dishes, code and numbers are, and foreign text
+quoted within English. A message has to be English for sure, as closing the gate on what was not understood loses
+what was asked for: without a sure English word nothing is decided.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from ..core.remembered import remembering_short
-from .language_words import ENGLISH, FOREIGN, WEAK
+from .language_words import ENGLISH, FOREIGN, PLEASANTRIES, WEAK
 
 LATIN_SHARE = 0.8
 """Least share of Latin letters among a readable text's letters, 0..1."""
@@ -22,6 +23,13 @@ _A_SENTENCE = 3
 """Words from which on English without one of its frequent words is rare: any foreign evidence then decides."""
 _ACCENTED = 0.5
 """What a lower-case word with an accent or a foreign letter counts, in words; a name (capitalised) counts nothing."""
+
+_A_MESSAGE = 5
+"""Words from which on a share of them must be English; of a shorter message, one."""
+_ENGLISH_SHARE = 0.2
+"""Least share of sure English words in a message, 0..1; most English has more than twice that."""
+_FOREIGN_SHARE = 0.15
+"""Share of another language's words, 0..1, from which on a message is mixed."""
 
 _URLS = re.compile(r"https?://\S+|\S+@\S+|`[^`]*`")
 _QUOTED = re.compile(
@@ -62,6 +70,27 @@ def readable(text: str) -> bool:
     return foreign < _ENOUGH or foreign <= english
 
 
+@remembering_short
+def surely_english(text: str) -> bool:
+    """Tell whether a message is English, or holds no word of any language.
+
+    Args:
+        text: A message; any length, empty included.
+
+    Returns:
+        False when it is not `readable`, has no sure English word, too few of them, or many of another language.
+    """
+    if not readable(text):
+        return False
+    words = _words(_QUOTED.sub(" ", _URLS.sub(" ", text[:_READ_CHARACTERS])))
+    if not words:
+        return True
+    foreign = max(sum(word in table for word in words) for table in _ELSEWHERE)
+    if foreign >= _FOREIGN_SHARE * len(words):
+        return False
+    return sum(word in _SURE for word in words) >= (1 if len(words) < _A_MESSAGE else _ENGLISH_SHARE * len(words))
+
+
 def _is_latin(letter: str) -> bool:
     code = ord(letter)
     return code < 0x250 or 0x1E00 <= code < 0x1F00 or 0xFB00 <= code < 0xFB07 or 0xFF21 <= code < 0xFF5B  # noqa: PLR2004
@@ -89,3 +118,5 @@ def _foreign(words: list[str]) -> float:
 
 
 _SHARED = frozenset(word for word in ENGLISH if any(word in table for table in FOREIGN.values()))
+_SURE = ENGLISH - _SHARED | PLEASANTRIES
+_ELSEWHERE = [table - ENGLISH - WEAK - PLEASANTRIES for table in FOREIGN.values()]

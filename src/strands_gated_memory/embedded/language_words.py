@@ -80,6 +80,20 @@ WEAK: Final = frozenset(
 )
 """Words that names and dishes carry into English text ("Rio de Janeiro", "tacos al pastor"); they count half."""
 
+PLEASANTRIES: Final = frozenset(
+    """
+    ack ah aha all alright amazing appreciate appreciated awesome aye bet bravo brilliant btw bye cheers clear cool
+    danke deal dear done eh enough evening ever exactly excellent fab fair fantastic fine for friend gg glad go goes
+    gone good goodnight got gotcha gracias grand grazie great ha haha happy hehe hello helpful helps hey hi hiya hmm
+    hooray how howzit idk it job just k kind legend lifesaver lmao lol lot lots lovely makes many marvellous mate
+    merci morning much nah neat nice night no nope noted now np nvm obliged obrigada obrigado of off oh ok okay omg
+    one perfect phew please pleased pls plz ready really right righto roger sense settled slower so solid sorted
+    sound sounds splendid spot star sure sweet ta take thank thanks that that's thats then there thx tidy till tldr
+    to understood up very welcome wicked will wonderful works wow x xx yeah yep yes yo you you're your yup
+    """.split()
+)
+"""Words of greetings, thanks and acknowledgements; a message of nothing else seldom asks for anything."""
+
 FOREIGN: Final[dict[str, frozenset[str]]] = {
     language: frozenset(words.split())
     for language, words in {
@@ -116,6 +130,7 @@ FOREIGN: Final[dict[str, frozenset[str]]] = {
         """,
         "German": """
             aber alle alles als also am an andere auch auf aus bald bei beim bereits besser bestimmt bin bis bist
+            hättest könntest musst sollst soll solltest weißt willst wirst
             bitte brauche brauchen braucht da dabei damit danach danke dann das dass davon dein deine dem den denn
             der des deshalb dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine einem
             einen einer eines einfach er es essen etwas euch euer für gab ganz geben gehe gehen geht genau gerade

@@ -1,7 +1,7 @@
 """Heads of a user's own labels: what they read, and P from it. Shared by `harness fit` and run time.
 
-A head reads the shipped head's logit first, so that it starts from what the package knows already, then the
-named blocks of `features`.
+A head reads the shipped head's logit first, so that it starts from what the package knows already, then the named
+blocks of `heads.join`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.fitted import LogisticHead, logit
 from ..core.questions import State
-from .features import Blocks, Texts, texts_used
-from .language import readable
+from .heads import join
+from .reading import history, record_parts, turn_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 INPUTS: Mapping[str, tuple[str, ...]] = {
-    "gate": ("turn", "message"),
-    "router": ("message.subject", "context.subject", "overlap", "subject_form", "message*subject"),
-    "validator": ("message.subject", "context.subject", "overlap", "subject_form", "message*subject"),
+    "gate": ("turn",),
+    "router": ("turn.subject", "turn*subject"),
+    "validator": ("turn.subject", "turn*subject"),
 }
 """The blocks that `fit --heads` uses per stage."""
 
@@ -36,7 +36,8 @@ def features_of(
     Args:
         encoder: As `embedded.encoder.Encoder`.
         state: The turn.
-        subjects: Records or descriptions; [None] per question for the gate.
+        subjects: Records or descriptions; [None] per question for the gate. Of a long record the part that is nearest
+            to the turn is read.
         own: The shipped head's P, 0..1, one for each.
         inputs: Names of blocks.
 
@@ -45,15 +46,19 @@ def features_of(
     """
     import numpy as np
 
-    previous = state["previous"] if all(readable(text) for text in state["previous"][-2:]) else []
-    texts = Texts.of(state["message"], previous)
-    names = texts_used(inputs)
-    given = [subject for subject in subjects if subject is not None]
-    vectors = encoder.encode([*texts.get(names), *given])
-    turn = dict(zip(names, vectors, strict=False))
-    blocks = Blocks(texts, turn, given, vectors[len(names) :] if given else None)
-    joined = _joined(blocks, inputs, len(subjects)).astype(float)
-    return np.concatenate([np.array([[logit(p)] for p in own]), joined], axis=1)
+    parts = [record_parts(subject or "") for subject in subjects]
+    flat = [part for several in parts for part in several]
+    vectors = encoder.encode([turn_text(state["message"], history(state["previous"])), *flat])
+    nearest, start = [], 1
+    for several in parts:
+        held = vectors[start : start + len(several)]
+        nearest.append(held[int(np.argmax(held @ vectors[0]))])
+        start += len(several)
+    logits = np.array([[logit(p)] for p in own])
+    if not inputs:
+        return logits
+    turns = np.repeat(vectors[:1], len(subjects), axis=0)
+    return np.concatenate([logits, join(inputs, turns, np.stack(nearest)).astype(float)], axis=1)
 
 
 def input_width(inputs: Sequence[str], encoder_width: int, *, with_subject: bool) -> int:
@@ -64,16 +69,10 @@ def input_width(inputs: Sequence[str], encoder_width: int, *, with_subject: bool
     """
     import numpy as np
 
-    vector = np.zeros(encoder_width, np.float32)
-    names = texts_used(inputs)
-    subjects = ["a note"] if with_subject else []
-    blocks = Blocks(
-        Texts.of("a message", ("before", "reply")),
-        dict.fromkeys(names, vector),
-        subjects,
-        vector[None] if with_subject else None,
-    )
-    return 1 + int(_joined(blocks, inputs, 1).shape[1])
+    if not with_subject and (foreign := next((name for name in inputs if name != "turn"), None)):
+        raise KeyError(foreign)
+    vector = np.zeros((1, encoder_width), np.float32)
+    return 1 + (join(inputs, vector, vector).shape[1] if inputs else 0)
 
 
 def probabilities(head: LogisticHead, features: Array) -> list[float]:
@@ -83,25 +82,3 @@ def probabilities(head: LogisticHead, features: Array) -> list[float]:
     scaled = (features - np.array(head.mean)) / np.array(head.scale)
     value = np.clip(scaled @ np.array(head.weight) + head.intercept, -30.0, 30.0)
     return [float(p) for p in 1.0 / (1.0 + np.exp(-value))]
-
-
-def _joined(blocks: Blocks, inputs: Sequence[str], rows: int) -> Any:
-    import numpy as np
-
-    if not inputs:
-        return np.zeros((rows, 0))
-    try:
-        joined = blocks.join(inputs)
-    except (KeyError, AttributeError) as error:  # AttributeError: not even of a block's form
-        unknown = next((name for name in inputs if not _exists(blocks, name)), str(error))
-        raise KeyError(unknown) from error
-    # Every gate question of a request is the same question: one row answers all of them.
-    return np.broadcast_to(joined, (rows, joined.shape[1])) if len(joined) == 1 else joined
-
-
-def _exists(blocks: Blocks, name: str) -> bool:
-    try:
-        blocks.get(name)
-    except (KeyError, AttributeError):
-        return False
-    return True
