@@ -44,7 +44,7 @@ def _run(module, *arguments):
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=900,
     )
     assert run.returncode == 0, run.stderr[-2000:]
     return run.stdout
@@ -55,6 +55,7 @@ def _answers(decider):
     return decider.decide({"message": "What cake should I bake?", "previous": []}, questions)
 
 
+@pytest.mark.timeout(3600)  # four trainings and exports, each in a process of its own
 @pytest.mark.training
 def test_the_model_is_trained_exported_calibrated_and_decides(corpus, tmp_path):
     """Stopped after three steps and told to go on, it does so; the files of all steps make a decider."""
