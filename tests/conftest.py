@@ -7,8 +7,8 @@ from importlib.metadata import version
 import pytest
 from botocore.loaders import create_loader
 
-from strands_gated_memory.core.breaker import reset_breakers
 from strands_gated_memory.reporting.log import reset_failure_log
+from strands_gated_memory.runtime.breaker import reset_breakers
 
 
 def pytest_report_header():

@@ -43,6 +43,7 @@ def test_the_values_of_a_turn_are_frozen_and_positional_in_this_order(name, fiel
 
 ALLOWED = {
     "core": {"pydantic"},
+    "runtime": set(),
     "reporting": {"opentelemetry", "pydantic"},
     "deciders": {"boto3", "botocore", "httpx", "numpy", "pydantic", "strands", "strands_decider", "torch"},
     "embedded": {"numpy", "onnxruntime", "tokenizers"},
@@ -51,9 +52,10 @@ ALLOWED = {
 }
 SIBLINGS = {
     "core": {"core", "errors"},
-    "reporting": {"core", "errors", "reporting"},
-    "deciders": {"core", "errors", "deciders", "embedded"},
-    "embedded": {"core", "errors", "embedded"},
+    "runtime": {"core", "errors", "policy", "runtime"},
+    "reporting": {"core", "errors", "reporting", "runtime"},
+    "deciders": {"core", "errors", "deciders", "embedded", "fitted_file", "policy", "recall", "runtime"},
+    "embedded": {"core", "errors", "embedded", "runtime"},
     "retrieval": {"core", "errors", "retrieval"},
     "injection": {"core", "errors", "injection"},
 }
@@ -84,6 +86,35 @@ def test_a_part_imports_only_what_is_below_it(part):
                 outside.add((str(path.relative_to(PACKAGE)), name))
 
     assert outside == set()
+
+
+IMPURE = {
+    "asyncio", "concurrent", "contextvars", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random",
+    "select", "signal", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "urllib", "weakref",
+}  # fmt: skip
+
+
+def impurities(source: str) -> set[str]:
+    """Return what a module uses of threads, clocks, files and the system: its imports, and calls of `open`."""
+    used = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            used |= {alias.name.split(".")[0] for alias in node.names} & IMPURE
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            used |= {node.module.split(".")[0]} & IMPURE
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("open", "__import__"):
+            used.add(node.func.id)
+    return used
+
+
+def test_the_core_has_no_threads_clocks_or_files():
+    found = {
+        str(path.relative_to(PACKAGE)): used
+        for path in (PACKAGE / "core").rglob("*.py")
+        if (used := impurities(path.read_text(encoding="utf-8")))
+    }
+
+    assert found == {}
 
 
 def test_importing_the_package_loads_no_model_runtime():

@@ -135,7 +135,7 @@ def test_counters_are_logged_in_the_style_asked_for(style, holds, caplog):
 
 
 def test_counters_are_valid_json():
-    stats = counted(recall(says(0.9)), Recall((), None, (), TurnTrace(None, failure="ValueError")))
+    stats = counted(recall(says(0.9)), Recall((), None, (), TurnTrace(None, failure="ValueError", started=0.0)))
 
     assert json.loads(json.dumps(stats.as_dict()))["turn_failures"] == 1
 
@@ -150,7 +150,7 @@ def test_names_from_outside_do_not_fill_the_memory():
         )
         lookups = (Lookup("/facts/", 0.1, error=f"Error{number}"),)
         states = {f"retrieval:m:/facts/{number}/": "open"}
-        one = Recall((), None, (), TurnTrace(None, decider_calls=calls, lookups=lookups, breakers=states))
+        one = Recall((), None, (), TurnTrace(None, decider_calls=calls, lookups=lookups, breakers=states, started=0.0))
         stats.add(one)
         log_failures(one)
     counts = stats.as_dict()

@@ -19,7 +19,6 @@ import numpy as np
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
 
 from strands_gated_memory import GatedMemorySessionManager
-from strands_gated_memory.core.policy import RecallPolicy
 from strands_gated_memory.core.questions import About, Answer, Decider, NoAnswer, Question, Reply, State
 from strands_gated_memory.core.render import render_record
 from strands_gated_memory.core.router import describe
@@ -39,6 +38,7 @@ from strands_gated_memory.demo.persona import MUST_HAVE, Persona, load_persona
 from strands_gated_memory.embedded.cache import VectorCache
 from strands_gated_memory.embedded.encoder import CACHE_ENTRIES, Encoder, default_encoder
 from strands_gated_memory.errors import DeciderUnavailable
+from strands_gated_memory.policy import RecallPolicy
 from strands_gated_memory.testing import local_agentcore, seed_records
 
 from ..data.datasets import Dataset

@@ -29,13 +29,13 @@ from strands_gated_memory.core.fitted import (
     Platt,
     Stage,
     StageFigures,
-    read_fitted,
 )
 from strands_gated_memory.core.questions import Noul, Question, Reply, State
 from strands_gated_memory.core.render import render_record
 from strands_gated_memory.core.specs import NAMES, specs_in
 from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA, ROUTE_CRITERIA, WORDINGS, Wording
 from strands_gated_memory.embedded.logistic import INPUTS, features_of
+from strands_gated_memory.fitted_file import read_fitted
 
 from ..data.datasets import Dataset, load
 from ..errors import HarnessError

@@ -19,9 +19,9 @@ from strands_gated_memory.core import block as block_stage
 from strands_gated_memory.core import router as router_stage
 from strands_gated_memory.core import select as select_stage
 from strands_gated_memory.core.cuts import CUTS, CutsInForce, cuts_in_force
-from strands_gated_memory.core.policy import RecallPolicy
 from strands_gated_memory.core.tokens import estimate_tokens
 from strands_gated_memory.core.types import Record
+from strands_gated_memory.policy import RecallPolicy
 from strands_gated_memory.reporting.trace_file import TraceLine, TraceRecord
 
 from ..data.datasets import Dataset, load
@@ -265,7 +265,7 @@ def _policy(arguments: argparse.Namespace) -> RecallPolicy:
 
 def _plain(path: Path) -> Path:
     """Refuse a file whose thresholds are not of the probabilities that were recorded."""
-    from strands_gated_memory.core.fitted import read_fitted
+    from strands_gated_memory.fitted_file import read_fitted
 
     if read_fitted(path).changes_probabilities:
         raise HarnessError(

@@ -8,8 +8,6 @@ from ._versions import check_versions
 
 check_versions()
 
-from .core.pipeline import RecallPipeline  # noqa: E402 - after the check, which explains a failing import
-from .core.policy import RecallPolicy  # noqa: E402
 from .core.questions import (  # noqa: E402
     Answer,
     Choice,
@@ -37,6 +35,8 @@ from .core.types import (  # noqa: E402
 from .deciders.resolve import resolve_decider  # noqa: E402
 from .deciders.warming import warm  # noqa: E402
 from .errors import ConfigurationError, GatedMemoryError, RecallFailed  # noqa: E402
+from .policy import RecallPolicy  # noqa: E402
+from .recall import RecallPipeline  # noqa: E402 - after the check, which explains a failing import
 from .reporting.stats import RecallStats  # noqa: E402
 from .session_manager import GatedMemorySessionManager  # noqa: E402
 

@@ -16,6 +16,7 @@ import difflib
 import inspect
 import logging
 import os
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,15 +32,11 @@ from strands.agent.conversation_manager import NullConversationManager
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, BeforeModelCallEvent, MessageAddedEvent
 from strands.hooks.registry import HookOrder, HookRegistry
 
-from .core import forks
 from .core.beginning import Beginning
 from .core.cuts import CutsInForce
 from .core.functions import check_function
 from .core.messages import Message, has_tool_result, is_same, position_of
-from .core.pipeline import RecallPipeline
-from .core.policy import RecallPolicy
 from .core.questions import Decider
-from .core.searching import RecordFilter
 from .core.settings import warn_caller
 from .core.turn import find_ask, find_unanswered, is_answer, text_in, turn_of, without_recorded_calls
 from .core.types import GateDecision, Recall, Turn, TurnTrace
@@ -48,6 +45,8 @@ from .deciders.resolve import DeciderSpec, resolve_decider
 from .deciders.warming import load_now
 from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector
+from .policy import RecallPolicy
+from .recall import RecallPipeline
 from .reporting import telemetry
 from .reporting.empty_namespaces import without_ids
 from .reporting.log import (
@@ -64,6 +63,8 @@ from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES, TraceFile, trace_line
 from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
 from .retrieval.namespaces import check_template, fill
+from .runtime import forks
+from .runtime.searching import RecordFilter
 
 logger = logging.getLogger(__name__)
 
@@ -408,7 +409,10 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         recalled = _Recalled(text, source.configured, None, state.enabled)
         if not state.enabled:
             state.recalled = recalled
-            self._report(Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(source.namespaces))), source)
+            self._report(
+                Recall((), None, (), TurnTrace(_DISABLED, namespaces=len(source.namespaces), started=time.time())),
+                source,
+            )
             return
         place = position_of(agent.messages, ask)
         history = agent.messages[: -1 if place is None else place]
@@ -532,7 +536,7 @@ class GatedMemorySessionManager(AgentCoreMemorySessionManager):
         source = self._source
         with contextlib.suppress(Exception):  # the configuration may be what failed
             source = dataclasses.replace(source, configured=_configured(self.config))
-        self._report(Recall((), None, (), TurnTrace(None, failure=kind)), source)
+        self._report(Recall((), None, (), TurnTrace(None, failure=kind, started=time.time())), source)
         if self._policy.on_failure == "raise":
             raise RecallFailed("turn", kind, None if error is None else type(error).__name__) from error
 

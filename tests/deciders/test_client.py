@@ -7,7 +7,6 @@ import pytest
 from loopback import STATE, in_turn, noul, nouls, raw, serving, system_one, taking_at_most
 
 from strands_gated_memory import RecallPipeline, RecallStats, Record, Turn
-from strands_gated_memory.core import budget
 from strands_gated_memory.core.questions import NoAnswer, Noul
 from strands_gated_memory.deciders import catalog
 from strands_gated_memory.deciders.client import DecisionClient
@@ -24,6 +23,7 @@ from strands_gated_memory.errors import (
     DeciderUnavailable,
     error_kind,
 )
+from strands_gated_memory.runtime import budget
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

@@ -6,9 +6,9 @@ import pytest
 from loopback import STATE, nouls, serving, system_one, taking_at_most
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Record, Turn, resolve_decider
-from strands_gated_memory.core import budget
 from strands_gated_memory.core.questions import NoAnswer, Noul, Thresholds
 from strands_gated_memory.errors import ConfigurationError, DeciderError, DeciderTimeout
+from strands_gated_memory.runtime import budget
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

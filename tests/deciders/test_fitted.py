@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
-from strands_gated_memory.core.fitted import FittedQuestion, Isotonic, LogisticHead, Platt, read_fitted
+from strands_gated_memory.core.fitted import FittedQuestion, Isotonic, LogisticHead, Platt
 from strands_gated_memory.core.gate import GateSettings
 from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Reply, Score, Thresholds
 from strands_gated_memory.core.wordings import (
@@ -26,6 +26,7 @@ from strands_gated_memory.deciders.fitted import FittedDecider, with_yes
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.logistic import INPUTS, input_width
 from strands_gated_memory.errors import ConfigurationError
+from strands_gated_memory.fitted_file import read_fitted
 from strands_gated_memory.reporting.log import log_failures
 
 ASK = Turn("What should I drink?")

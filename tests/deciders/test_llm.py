@@ -7,10 +7,10 @@ from loopback import STATE, noul, taking_at_most
 from strands.models import Model
 
 from strands_gated_memory import RecallPipeline, Record, Turn, resolve_decider
-from strands_gated_memory.core import budget
 from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score
 from strands_gated_memory.deciders.llm import ModelDecider
 from strands_gated_memory.errors import BadAnswer, DeciderTimeout, DeciderUnavailable
+from strands_gated_memory.runtime import budget
 
 
 class Scripted(Model):

@@ -15,10 +15,10 @@ from loopback import STATE, noul, nouls, taking_at_most
 from tiny_checkpoint import build
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Record, Turn, resolve_decider
-from strands_gated_memory.core import budget
 from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score
 from strands_gated_memory.deciders.check import check
 from strands_gated_memory.errors import ConfigurationError, DeciderTimeout, DeciderUnavailable
+from strands_gated_memory.runtime import budget
 
 pytestmark = [
     pytest.mark.strands_decider,

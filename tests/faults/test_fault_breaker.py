@@ -7,7 +7,7 @@ import pytest
 from fault_cases import CASES
 from fault_world import DEADLINE_S, EVERYTHING, HEALTHY, POLICY, shown, timed_turn
 
-pytest.importorskip("strands_gated_memory.core.breaker")
+pytest.importorskip("strands_gated_memory.runtime.breaker")
 
 COOLDOWN_S = 0.4
 WATCHED = POLICY.model_copy(

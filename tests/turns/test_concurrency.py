@@ -127,8 +127,8 @@ def test_a_child_forked_after_a_recall_recalls():
 _ENDS = """
 import threading, warnings
 warnings.simplefilter("ignore")
-from strands_gated_memory.core.pipeline import RecallPipeline
-from strands_gated_memory.core.policy import RecallPolicy
+from strands_gated_memory.recall import RecallPipeline
+from strands_gated_memory.policy import RecallPolicy
 from strands_gated_memory.core.types import Turn
 
 class Hangs:

@@ -68,7 +68,7 @@ def test_failures_are_named(bench):
 
 
 def test_a_turn_without_memory_and_one_that_is_switched_off(bench):
-    assert str(Recall((), None, (), TurnTrace(None, failure="KeyError"))).splitlines() == [
+    assert str(Recall((), None, (), TurnTrace(None, failure="KeyError", started=0.0))).splitlines() == [
         "gate: none, the turn ended before it",
         "records: 0 injected, 0 left out",
         "block: 0 tokens",
@@ -108,7 +108,7 @@ def test_a_record_cannot_command_the_terminal(text, width, rendered, monkeypatch
     record = Record(text, text)
     judged = Judgement(record, 0.5, True, "relevant", text if rendered else "")
     dropped = (Dropped(record, "out_of_scope"),)
-    trace = TurnTrace(GateDecision(True, 0.5, {text: 0.5}, (text,)), (judged,), failure=text)
+    trace = TurnTrace(GateDecision(True, 0.5, {text: 0.5}, (text,)), (judged,), failure=text, started=0.0)
 
     printed = str(Recall((record,), text, dropped, trace))
 

@@ -195,8 +195,10 @@ def test_the_alarm_comes_again_only_after_recovery():
     """Once over half, then silence until under a quarter of the last 100."""
     stats = RecallStats()
     gate = GateDecision(True, 0.9, {}, ())
-    good = Recall((), None, (), TurnTrace(gate))
-    bad = Recall((), None, (), TurnTrace(gate, decider_calls=(DeciderCall("gate", 1, 0.1, error="timeout"),)))
+    good = Recall((), None, (), TurnTrace(gate, started=0.0))
+    bad = Recall(
+        (), None, (), TurnTrace(gate, decider_calls=(DeciderCall("gate", 1, 0.1, error="timeout"),), started=0.0)
+    )
 
     def alarms(recall, times):
         return sum(stats.add(recall).alarm for _ in range(times))

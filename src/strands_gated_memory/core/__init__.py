@@ -1,4 +1,4 @@
-"""The pure part: values, questions, stage functions, and the pipeline that orders them.
+"""The pure part: values, questions and stage functions; values in, values out.
 
-Nothing here imports Strands, boto3 or a network client.
+Nothing here starts a thread, takes a lock, reads a clock or a file, or imports Strands, boto3 or a network client.
 """

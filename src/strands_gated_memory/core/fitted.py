@@ -6,18 +6,14 @@ what it holds for: the model, the questions word for word, the data, the goal, a
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from bisect import bisect_right
 from collections.abc import Mapping
 from datetime import date
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ..errors import ConfigurationError
 from .questions import About
 from .settings import Probability
 from .specs import specs_in, why_unknown
@@ -28,7 +24,6 @@ Stage = Literal["gate", "router", "validator"]
 
 STAGES: tuple[Stage, ...] = ("gate", "router", "validator")
 
-_MOST_BYTES = 16_000_000
 _CLIPPED = 1e-7
 _MOST_LOGIT = 30.0
 
@@ -254,37 +249,6 @@ class Fitted(_Part):
         if self.select.relative is not None and not self.changes_probabilities:
             found["select"]["relative"] = self.select.relative
         return found
-
-
-def read_fitted(path: str | os.PathLike[str]) -> Fitted:
-    """Read a file that `python -m harness fit` wrote.
-
-    Raises:
-        ConfigurationError: It cannot be read, is not JSON, or a field of it is wrong; names file and field.
-    """
-    source = os.fspath(path)
-    try:
-        if os.path.getsize(source) > _MOST_BYTES:
-            raise ConfigurationError(f"fitted file {source}: over {_MOST_BYTES:,} bytes; `fit` writes none so large")
-        document = json.loads(Path(source).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"fitted file {source}: cannot be read: {error}; make one with `python -m harness fit`"
-        ) from error
-    except json.JSONDecodeError as error:
-        raise ConfigurationError(
-            f"fitted file {source}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"fitted file {source}: not JSON that can be read: {error}") from error
-    try:
-        return Fitted.model_validate(document)
-    except ValidationError as error:
-        shown = [
-            f"{'.'.join(map(str, problem['loc'])) or 'the whole'}: {problem['msg'].removeprefix('Value error, ')}"
-            for problem in error.errors()[:5]
-        ]
-        raise ConfigurationError(f"fitted file {source}: {'; '.join(shown)}") from error
 
 
 def logit(probability: float) -> float:

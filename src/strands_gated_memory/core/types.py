@@ -5,14 +5,12 @@ All are frozen. Nothing here decides. Their `repr` holds no text of users, as it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from ..errors import DeciderSkipped
-from .breaker import BreakerState
 
 SKIPPED = DeciderSkipped.kind
 """The kind of failure of a call that was not made."""
@@ -37,6 +35,9 @@ class Failure(NamedTuple):
     cause: str | None
     """What failed, in words."""
 
+
+BreakerState = Literal["closed", "open", "half_open"]
+"""What a breaker does: let every call pass; none; one, to find out."""
 
 UNDECIDED = ("abstained", "warming")
 """Reasons for no answer that are no failures."""
@@ -269,7 +270,7 @@ class TurnTrace:
     """Tokens of the injected block, by the policy's counter."""
     failure: str | None = None
     """The kind of an unexpected failure of the turn as a whole."""
-    started: float = field(default_factory=time.time)
+    started: float = field(kw_only=True)
     """When the recall began, in seconds since 1970-01-01 UTC."""
     thresholds: Mapping[str, float | None] = field(default_factory=dict)
     """The cuts in force, 0..1: "gate", "router", "validator", "relative"."""

@@ -12,10 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..core import budget, forks
-from ..core.breaker import identity_of
 from ..core.cuts import DEFAULT_DEADLINE_S
-from ..core.loading import load
 from ..core.questions import (
     Decider,
     NoAnswer,
@@ -31,8 +28,11 @@ from ..core.questions import (
 )
 from ..core.types import UNDECIDED
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
-from ..core.workers import DECISIONS
 from ..errors import BadAnswer, ConfigurationError, error_kind
+from ..runtime import budget, forks
+from ..runtime.breaker import identity_of
+from ..runtime.loading import load
+from ..runtime.workers import DECISIONS
 from .waiting import result_of
 
 logger = logging.getLogger(__name__)
@@ -415,9 +415,9 @@ def decisions(
         records: Records to judge.
         previous: Texts before the message, oldest first, user and assistant alternating.
     """
-    from ..core.pipeline import RecallPipeline
-    from ..core.policy import RecallPolicy
     from ..core.types import Record, Turn
+    from ..policy import RecallPolicy
+    from ..recall import RecallPipeline
 
     turn = Turn(message, tuple(previous))
     found_by = [Record(text, namespaces[0]) for text in records]

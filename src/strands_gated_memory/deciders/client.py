@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
 
-from ..core import budget
 from ..core.questions import Answer, NoAnswer, NoAnswerReason, Question, Reply, State
-from ..core.workers import Call, PoolFull, WorkerPool
 from ..errors import DeciderError, DeciderOverloaded, DeciderTimeout, DeciderUnavailable, PromptTooLong
+from ..runtime import budget
+from ..runtime.workers import Call, PoolFull, WorkerPool
 from .codecs.base import Codec
 from .limits import Limits, fit, may_be_truncated, question_tokens, shortened, state_text, tokens_of
 from .presets import SLOW_DEADLINE_S, preset_of, tuning_for

@@ -6,12 +6,8 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from ..core import budget
-from ..core.breaker import CircuitBreaker, breaker_of, settings_in_force
-from ..core.loading import is_ready, load
 from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, attribute_of, explanations_of, is_usable
 from ..core.types import UNDECIDED
-from ..core.workers import PoolFull, WorkerPool
 from ..errors import (
     BadReturn,
     ConfigurationError,
@@ -21,6 +17,10 @@ from ..errors import (
     DeciderUnavailable,
     error_kind,
 )
+from ..runtime import budget
+from ..runtime.breaker import CircuitBreaker, breaker_of, settings_in_force
+from ..runtime.loading import is_ready, load
+from ..runtime.workers import PoolFull, WorkerPool
 from .client import DEFAULT_CALL_S
 from .waiting import result_of
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ..core.breaker import CircuitBreaker
-from ..core.fitted import STAGES, Fitted, FittedStage, LogisticHead, Stage, read_fitted
+from ..core.fitted import STAGES, Fitted, FittedStage, LogisticHead, Stage
 from ..core.questions import (
     Answer,
     Choice,
@@ -28,6 +27,8 @@ from ..core.questions import (
 )
 from ..core.wordings import Wording
 from ..errors import ConfigurationError
+from ..fitted_file import read_fitted
+from ..runtime.breaker import CircuitBreaker
 from .shown import quoted
 
 _ABOUT: dict[str, Stage] = {"gate": "gate", "namespace": "router", "record": "validator"}

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from ..core import budget, forks
 from ..core.questions import Answer, Choice, NoAnswer, Noul, Question, Reply, Score, State, checked
 from ..errors import BadAnswer, ConfigurationError, DeciderTimeout, DeciderUnavailable
+from ..runtime import budget, forks
 from .presets import LLM_DEADLINE_S, tuning_for
 
 _SYSTEM = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TypeVar
 
-from ..core.workers import Call
 from ..errors import DeciderUnavailable
+from ..runtime.workers import Call
 
 _T = TypeVar("_T")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.loading import load
 from ..core.questions import Decider, name_of
 from ..errors import DeciderUnavailable, error_kind
+from ..runtime.loading import load
 from .resolve import DeciderSpec, resolve_decider
 
 

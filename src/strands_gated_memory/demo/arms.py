@@ -17,11 +17,11 @@ from bedrock_agentcore.memory.integrations.strands.session_manager import AgentC
 from strands import Agent
 
 from ..core.block import escape
-from ..core.policy import RecallPolicy
 from ..core.questions import Decider
 from ..core.render import render_record
 from ..core.tokens import estimate_tokens
 from ..core.types import Recall
+from ..policy import RecallPolicy
 from ..reporting.stats import RecallStats
 from ..session_manager import GatedMemorySessionManager
 from ..testing.agentcore import local_agentcore, seed_records

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..core import forks
 from ..core.types import Lookup
+from ..runtime import forks
 
 ENOUGH = 20
 """Lookups without any record from which on a namespace is worth a look."""

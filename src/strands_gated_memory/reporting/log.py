@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Literal, ParamSpec
 
-from ..core import forks
 from ..core.types import SKIPPED, Lookup, Recall
+from ..runtime import forks
 from .empty_namespaces import ENOUGH, EmptyNamespaces
 from .stats import RecallStats
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..core import forks
 from ..core.types import UNDECIDED, DeciderCall, Lookup, Recall, TurnTrace
+from ..runtime import forks
 from .empty_namespaces import EmptyNamespaces
 
 _T = TypeVar("_T")

@@ -25,10 +25,10 @@ from typing import Any, Literal, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..core import forks
 from ..core.settings import Probability
 from ..core.types import Judgement, Recall, Turn
 from ..errors import ConfigurationError, TraceFileError
+from ..runtime import forks
 
 try:
     import fcntl

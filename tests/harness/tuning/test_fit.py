@@ -6,10 +6,10 @@ from scripted import Broken, Scripted, write
 from harness import cli
 from harness.recording import recorder
 from strands_gated_memory import RecallPipeline, RecallPolicy, Turn
-from strands_gated_memory.core.fitted import read_fitted
 from strands_gated_memory.core.wordings import GATE_PLAIN
 from strands_gated_memory.deciders.fitted import FittedDecider
 from strands_gated_memory.embedded.decider import EmbeddedDecider
+from strands_gated_memory.fitted_file import read_fitted
 
 URL = "http://127.0.0.1:9"
 """A decider that exists by name; the tests answer in its place."""

@@ -13,8 +13,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from ...core import forks
-from ...core.budget import left
 from ...errors import (
     BadAnswer,
     ConfigurationError,
@@ -26,6 +24,8 @@ from ...errors import (
     DeciderTimeout,
     DeciderUnavailable,
 )
+from ...runtime import forks
+from ...runtime.budget import left
 from ..shown import quoted
 from .http import by_status, error_detail
 

@@ -20,8 +20,6 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from ...core.budget import left
-from ...core.workers import DECISIONS, PoolFull
 from ...errors import (
     BadAnswer,
     ConfigurationError,
@@ -34,6 +32,8 @@ from ...errors import (
     DeciderUnavailable,
     PromptTooLong,
 )
+from ...runtime.budget import left
+from ...runtime.workers import DECISIONS, PoolFull
 from ..secret import Secret
 from ..shown import one_line, quoted
 

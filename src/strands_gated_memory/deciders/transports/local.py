@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core import forks
-from ...core.budget import left
 from ...errors import ConfigurationError, DeciderRejected, DeciderTimeout, DeciderUnavailable, PromptTooLong
+from ...runtime import forks
+from ...runtime.budget import left
 from ..shown import quoted
 from .http import looks_too_long
 

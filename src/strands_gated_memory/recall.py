@@ -13,26 +13,37 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import RecallFailed
-from . import block as block_stage
-from . import gate as gate_stage
-from . import questions as q
-from . import router as router_stage
-from . import same_facts
-from . import select as select_stage
-from .asking import Asked, Asker
-from .breaker import BreakerState
-from .budget import Clock
-from .cuts import CutsInForce, InForce
-from .instructions import instructs
+from .core import block as block_stage
+from .core import gate as gate_stage
+from .core import questions as q
+from .core import router as router_stage
+from .core import same_facts
+from .core import select as select_stage
+from .core.cuts import CutsInForce, InForce
+from .core.instructions import instructs
+from .core.remembered import SHORT
+from .core.render import render_record
+from .core.render.characters import inert
+from .core.tokens import TokenCounter
+from .core.types import (
+    UNDECIDED,
+    BreakerState,
+    DeciderCall,
+    Dropped,
+    Failure,
+    GateDecision,
+    Judgement,
+    Recall,
+    Record,
+    Turn,
+    TurnTrace,
+)
+from .core.wordings import RECORD_INSTRUCTIONS
+from .errors import RecallFailed
 from .policy import RecallPolicy
-from .remembered import SHORT
-from .render import render_record
-from .render.characters import inert
-from .searching import Found, RecordFilter, Search, Searcher
-from .tokens import TokenCounter
-from .types import UNDECIDED, DeciderCall, Dropped, Failure, GateDecision, Judgement, Recall, Record, Turn, TurnTrace
-from .wordings import RECORD_INSTRUCTIONS
+from .runtime.asking import Asked, Asker
+from .runtime.budget import Clock
+from .runtime.searching import Found, RecordFilter, Search, Searcher
 
 _VALIDATOR_RESERVE = 0.1
 """Share of the deadline that a search may not use, so that the validator still gets its turn."""

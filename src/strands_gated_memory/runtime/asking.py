@@ -6,6 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..core import questions as q
+from ..core.cuts import CUTS, DEFAULT_DEADLINE_S, CutName, CutsInForce, InForce, cuts_in_force
+from ..core.settings import MOST_SECONDS
+from ..core.types import DeciderCall, Stage, Turn
 from ..errors import (
     BadReturn,
     ConfigurationError,
@@ -16,14 +20,10 @@ from ..errors import (
     cause_of,
     error_kind,
 )
-from . import questions as q
+from ..policy import RecallPolicy
 from .breaker import CircuitBreaker, breaker_of, governed_by
 from .budget import Clock, limited_to
-from .cuts import CUTS, DEFAULT_DEADLINE_S, CutName, CutsInForce, InForce, cuts_in_force
 from .loading import is_ready
-from .policy import RecallPolicy
-from .settings import MOST_SECONDS
-from .types import DeciderCall, Stage, Turn
 from .workers import DECISIONS, start, wait
 
 _NAME_CHARACTERS = 80

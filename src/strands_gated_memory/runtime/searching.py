@@ -10,12 +10,13 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.select import search_score
+from ..core.types import Dropped, Lookup, Record, Turn
 from ..errors import RetrievalOverloaded, RetrievalSkipped, RetrievalTimeout, StageError, cause_of, error_kind
+from ..policy import BreakerSettings
 from . import forks
-from .breaker import BreakerSettings, CircuitBreaker, breaker_of
+from .breaker import CircuitBreaker, breaker_of
 from .budget import Clock
-from .select import search_score
-from .types import Dropped, Lookup, Record, Turn
 from .workers import SEARCHES, Call, start, wait
 
 Search = Callable[[str], Iterable[Record]]

@@ -11,9 +11,9 @@ import time
 import weakref
 from collections.abc import Hashable
 
+from ..core.questions import Decider, attribute_of
 from . import forks
 from .breaker import identity_of
-from .questions import Decider, attribute_of
 
 LONGEST_S = 600.0
 """A model that takes longer than this is asked all the same: what hangs for ever must be counted as a failure."""

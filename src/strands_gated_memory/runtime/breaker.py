@@ -14,25 +14,12 @@ import time
 import weakref
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field
-
+from ..core.types import BreakerState
+from ..policy import BreakerSettings
 from . import forks
 from .assigned import Assigned
-from .settings import Count, Seconds, Settings
-
-BreakerState = Literal["closed", "open", "half_open"]
-"""What a breaker does: let every call pass; none; one, to find out."""
-
-
-class BreakerSettings(Settings):
-    """When a dependency that keeps failing is no longer asked."""
-
-    failures: Count | None = Field(default=5, ge=1)
-    """After how many failures in a row it is left alone; None: never."""
-    cooldown_s: Seconds = 30.0
-    """For how long, in seconds; then one call probes it."""
 
 
 class CircuitBreaker:

@@ -8,15 +8,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
-from .block import InjectSettings
-from .breaker import BreakerSettings
-from .cuts import DEFAULT_CUTS, DEFAULT_DEADLINE_S, CutName, CutsInForce, InForce
-from .gate import GateSettings
-from .router import RouterSettings
-from .select import SelectSettings
-from .settings import Count, Probability, Settings, Wait
-from .turn import TurnSettings
-from .wordings import RECORD_CRITERIA, Wording, as_wording
+from .core.block import InjectSettings
+from .core.cuts import DEFAULT_CUTS, DEFAULT_DEADLINE_S, CutName, CutsInForce, InForce
+from .core.gate import GateSettings
+from .core.router import RouterSettings
+from .core.select import SelectSettings
+from .core.settings import Count, Probability, Seconds, Settings, Wait
+from .core.turn import TurnSettings
+from .core.wordings import RECORD_CRITERIA, Wording, as_wording
+from .fitted_file import read_fitted
+
+
+class BreakerSettings(Settings):
+    """When a dependency that keeps failing is no longer asked."""
+
+    failures: Count | None = Field(default=5, ge=1)
+    """After how many failures in a row it is left alone; None: never."""
+    cooldown_s: Seconds = 30.0
+    """For how long, in seconds; then one call probes it."""
 
 
 class RetrieveSettings(Settings):
@@ -172,8 +181,6 @@ class RecallPolicy(Settings):
             ConfigurationError: (a ValueError) the file is wrong; names file and field.
             pydantic.ValidationError: (a ValueError) a setting is wrong.
         """
-        from .fitted import read_fitted
-
         values: dict[str, Any] = {}
         for name, fitted in read_fitted(path).settings().items():
             given = settings.pop(name, {})
