@@ -35,6 +35,7 @@ from .core.types import (  # noqa: E402
 from .deciders.resolve import resolve_decider  # noqa: E402
 from .deciders.warming import warm  # noqa: E402
 from .errors import ConfigurationError, GatedMemoryError, RecallFailed  # noqa: E402
+from .memory_manager import GatedMemoryManager  # noqa: E402
 from .policy import RecallPolicy  # noqa: E402
 from .recall import RecallPipeline  # noqa: E402 - after the check, which explains a failing import
 from .reporting.stats import RecallStats  # noqa: E402
@@ -49,6 +50,7 @@ __all__ = [
     "Dropped",
     "GateDecision",
     "GatedMemoryError",
+    "GatedMemoryManager",
     "GatedMemorySessionManager",
     "Judgement",
     "Lookup",

@@ -83,6 +83,8 @@ class RecallPipeline:
         policy: Thresholds, limits and deadlines; default `RecallPolicy()`.
         context_tag: The tag of the injected block.
         strategies: Strategy id or type per namespace, used to describe namespaces whose path says nothing.
+        descriptions: What each namespace holds, None for one that is always searched; default: what path and strategy
+            say. The policy's descriptions win.
         decider_key: Who the decider is for its circuit breaker and its share of the threads, which all pipelines
             of the process with the same key have in common: a string, or any object; default the decider itself.
         target: What the searches search, such as a memory's id, for theirs; default this pipeline alone.
@@ -100,12 +102,14 @@ class RecallPipeline:
         *,
         context_tag: str = "user_context",
         strategies: Mapping[str, str] | None = None,
+        descriptions: Mapping[str, str | None] | None = None,
         decider_key: object = None,
         target: str | None = None,
         record_filter: RecordFilter | None = None,
     ) -> None:
         self.policy = policy or RecallPolicy()
         self._record_filter = record_filter
+        self._descriptions = descriptions
         self._aim(target, context_tag, strategies)
         self._asker = Asker(decider, self.policy, decider_key)
         self._wordings = {
@@ -281,7 +285,9 @@ class RecallPipeline:
 
     def _describe(self, namespace: str) -> str | None:
         given = self.policy.router.descriptions.get(namespace)
-        return given or router_stage.describe(namespace, self._strategies.get(namespace))
+        if given or self._descriptions is not None:
+            return given or (self._descriptions or {}).get(namespace)
+        return router_stage.describe(namespace, self._strategies.get(namespace))
 
     # Search
 

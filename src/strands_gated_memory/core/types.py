@@ -157,6 +157,8 @@ class SearchResult:
 
     records: tuple[Record, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    ranked: bool = False
+    """Whether the records come best first; else they are put in the order of their scores."""
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)

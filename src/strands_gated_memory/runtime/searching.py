@@ -100,7 +100,7 @@ class Searcher:
             found, left_out = one.collector.close()
             if one.call is not None and one.pinned and not one.cached and error is None:
                 self._pinned.put((one.namespace, depends_on), tuple(one.collector.fetched))
-            records += sorted(found, key=_search_order)
+            records += found if one.collector.ranked else sorted(found, key=_search_order)
             dropped += left_out
             lookups.append(
                 Lookup(
@@ -159,6 +159,7 @@ class _Collector:
     def __init__(self, record_filter: RecordFilter | None) -> None:
         self.fetched: list[Record] = []
         """Every record, before the filter."""
+        self.ranked = False
         self.filter_errors: Counter[str] = Counter()
         self._filter = record_filter
         self._records: list[Record] = []
@@ -231,6 +232,7 @@ def _collecting(search: Search, namespace: str, collector: _Collector) -> Callab
         try:
             found = search(namespace)
             collector.drop(getattr(found, "dropped", ()))
+            collector.ranked = bool(getattr(found, "ranked", False))
             collector.add(found or (), namespace)
         finally:
             collector.ended()
