@@ -404,9 +404,11 @@ class _AgentTurns:
 
     async def recall(self, event: BeforeModelCallEvent) -> None:
         """Recall for the ask before the invocation's first model call, or show what was recalled for it before."""
+        manager, agent = self._manager, event.agent
+        if not self._due:
+            self._forget_if_redacted(agent.messages)
         if not self._due or event.cancel:
             return
-        manager, agent = self._manager, event.agent
         with manager._counted():
             ask = self._find(agent.messages)
             if ask is None:
@@ -448,6 +450,13 @@ class _AgentTurns:
             if recall.block is not None:
                 self._injector.store(agent, ask, recall.block)
         manager._report(recall, turn)
+
+    def _forget_if_redacted(self, messages: Sequence[Message]) -> None:
+        """Show no block for what the user's message does not say any more: a guardrail has replaced it."""
+        place = None if self.ask is None else position_of(messages, self.ask)
+        if place is not None and self._text not in text_in(messages[place]):
+            self.ask = self._recalled = None
+            self._injector.hide()
 
     def _find(self, messages: Sequence[Message]) -> Message | None:
         """Return the message that carries the ask, None if there is none to recall for."""

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+from typing import ClassVar
 
 from bedrock_agentcore.memory.client import MemoryClient
 from strands import Agent
@@ -71,7 +72,7 @@ def remembering(*stores, replies=(), manager=None, agent=None, **settings):
 class Door:
     """One way of recalling, filled and asked in the words of all of them; namespaces are "facts" and "preferences"."""
 
-    names = {"facts": "facts", "preferences": "preferences"}
+    names: ClassVar = {"facts": "facts", "preferences": "preferences"}
     """What the door calls each namespace."""
 
     def __init__(self, bench, tmp_path):
@@ -107,7 +108,7 @@ class Door:
 class SessionDoor(Door):
     """The session manager, on an emulated AgentCore Memory."""
 
-    names = {"facts": FACTS, "preferences": PREFERENCES}
+    names: ClassVar = {"facts": FACTS, "preferences": PREFERENCES}
     refused = "throttled"
 
     def remember(self, name, *texts):
