@@ -201,6 +201,11 @@ class GatedMemoryManager(MemoryManager):
         """The policy in force; printed, it shows what is used where it sets none."""
         return self._policy.with_in_force(self._pipeline.cuts_in_force(), self._pipeline.deadline_in_force())
 
+    @property
+    def context_tag(self) -> str:
+        """The tag of the block."""
+        return self._context_tag
+
     def cuts_in_force(self) -> CutsInForce:
         """Return the cuts in force and who set each; see `RecallPipeline.cuts_in_force`."""
         return self._pipeline.cuts_in_force()
@@ -365,7 +370,7 @@ class _AgentTurns:
 
     def __init__(self, manager: GatedMemoryManager, agent: Agent) -> None:
         self._manager = manager
-        self._injector = BlockInjector(manager._policy.inject.position, lambda: manager._context_tag, _log_unshown)
+        self._injector = BlockInjector(manager._policy.inject.position, lambda: manager.context_tag, _log_unshown)
         self.ask: Message | None = None
         """The message of the conversation that carries the ask of the running turn, or of the last one."""
         self.last: Message | None = None
