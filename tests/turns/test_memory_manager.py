@@ -518,6 +518,26 @@ def test_the_nearest_come_first_whatever_a_store_calls_a_score(scores):
     assert last_block(agent) == ["first", "second"]
 
 
+def test_the_same_id_in_two_stores_is_not_the_same_record():
+    """Each counts its own from 1."""
+    first = ListStore("facts", entries=[MemoryEntry("Likes tea", metadata={"id": 1})])
+    second = ListStore("plans", entries=[MemoryEntry("Goes to Bristol", metadata={"id": 1})])
+    agent = remembering(first, second)
+
+    agent(ASK)
+
+    assert sorted(last_block(agent)) == ["Goes to Bristol", "Likes tea"]
+
+
+def test_the_same_id_twice_in_one_store_is_one_record():
+    entries = [MemoryEntry("Likes tea", metadata={"id": 1}), MemoryEntry("Likes tea a lot", metadata={"id": 1})]
+    agent = remembering(ListStore("facts", entries=entries))
+
+    agent(ASK)
+
+    assert last_block(agent) == ["Likes tea"]
+
+
 def test_what_a_store_keeps_is_not_changed():
     kept = MemoryEntry("Likes tea", metadata={"id": "1"})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import datetime, timezone
 
 from .remembered import remembering_short
@@ -69,14 +69,14 @@ def duplicates(records: Sequence[Record], rendered: Sequence[str]) -> set[int]:
             characters to itself alone: folding it would take its time.
 
     Returns:
-        Positions to leave out: of records with the same id, or the same folded text, the newest stays;
-        the first of equally new ones.
+        Positions to leave out: of records with the same id in one namespace, or the same folded text, the newest
+        stays; the first of equally new ones. Two stores may both have a record 1.
     """
-    ids = [str(record.record_id) if record.record_id else None for record in records]
+    ids = [(record.namespace, str(record.record_id)) if record.record_id else None for record in records]
     texts = [(fold(text) if len(text) <= _LONG else text) if text else None for text in rendered]
     if not (_any_repeat(ids) or _any_repeat(texts)):
         return set()
-    kept: dict[tuple[str, str], int] = {}
+    kept: dict[Hashable, int] = {}
     out: set[int] = set()
     newest_first = sorted(range(len(records)), key=lambda at: -epoch(records[at].created_at))
     for at in newest_first:
@@ -88,6 +88,6 @@ def duplicates(records: Sequence[Record], rendered: Sequence[str]) -> set[int]:
     return out
 
 
-def _any_repeat(keys: Sequence[str | None]) -> bool:
+def _any_repeat(keys: Sequence[Hashable]) -> bool:
     known = [key for key in keys if key is not None]
     return len(set(known)) < len(known)
