@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from bedrock_agentcore.memory.integrations.strands.memorystore import AgentCoreMemoryStore
 from strands import Agent
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, BeforeModelCallEvent
 from strands.hooks.registry import HookOrder
@@ -198,8 +199,7 @@ def test_the_parent_searches_on_the_agents_own_loop():
 
 
 def test_an_entry_of_agentcores_store_has_these_names():
-    stores = pytest.importorskip("bedrock_agentcore.memory.integrations.strands.memorystore")
-    entry = stores.AgentCoreMemoryStore._to_entry(
+    entry = AgentCoreMemoryStore._to_entry(
         {"memoryRecordId": "r1", "content": {"text": "Likes tea"}, "score": 0.5, "createdAt": 0, "namespaces": ["/f/"]}
     )
 

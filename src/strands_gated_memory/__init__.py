@@ -1,7 +1,8 @@
-"""Gated long-term memory for Strands agents on Amazon Bedrock AgentCore Memory.
+"""Gated long-term memory for Strands agents, on Amazon Bedrock AgentCore Memory and on any memory store.
 
-`GatedMemorySessionManager` replaces `AgentCoreMemorySessionManager`: it asks a decision model whether a
-turn needs memory, which namespaces to search, and which records belong in the prompt.
+`GatedMemorySessionManager` replaces `AgentCoreMemorySessionManager`, `GatedMemoryManager` the `MemoryManager` of
+Strands: they ask a decision model whether a turn needs memory, which namespaces to search, and which records belong in
+the prompt.
 """
 
 from ._versions import check_versions

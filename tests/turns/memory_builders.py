@@ -6,6 +6,7 @@ import json
 from typing import ClassVar
 
 from bedrock_agentcore.memory.client import MemoryClient
+from bedrock_agentcore.memory.integrations.strands.memorystore import AgentCoreMemoryStore
 from strands import Agent
 from strands.memory import MemoryEntry
 from strands.vended_memory_stores import TestMemoryStore
@@ -144,8 +145,6 @@ class AgentCoreDoor(Door):
         self.bench.remember(*texts, namespace=f"/{name}/{{actorId}}/")
 
     def store(self, name):
-        from bedrock_agentcore.memory.integrations.strands.memorystore import AgentCoreMemoryStore
-
         return AgentCoreMemoryStore(
             memory_id=self.bench.core.memory_id,
             actor_id=self.bench.actor,

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import boto3
 from bedrock_agentcore.memory.client import MemoryClient
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig, RetrievalConfig
+from bedrock_agentcore.memory.integrations.strands.memorystore import AgentCoreMemoryStore
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
 from strands import Agent, tool
 from strands.memory import MemoryManager, MemoryStore
@@ -122,9 +123,6 @@ def _memory_manager(
     name: str, persona: Persona, memory: Any, decider: Decider | None, session: boto3.Session
 ) -> MemoryManager:
     """Return a manager over a store per namespace, which says and finds what the session manager's namespace does."""
-    # Not at the top: the package works with releases of the SDK that have no such store.
-    from bedrock_agentcore.memory.integrations.strands.memorystore import AgentCoreMemoryStore
-
     client = MemoryClient(region_name=REGION, boto3_session=session)
     stores: list[MemoryStore] = [
         AgentCoreMemoryStore(
