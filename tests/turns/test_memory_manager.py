@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+import threading
 from datetime import datetime, timezone
 
 import pytest
@@ -331,6 +332,65 @@ def test_a_store_that_hangs_costs_itself():
     assert agent.memory_manager.stats.as_dict()["retrieval_errors_by_kind"] == {"timeout": 1}
 
 
+def test_stores_that_hang_keep_no_threads():
+    """More than there are threads for searches: each is waited for, none is refused."""
+    stores = [ListStore(f"store {number}") for number in range(200)]
+    for store in stores:
+        store.hangs = True
+    agent = remembering(*stores, policy={"retrieve": {"timeout_s": 0.1}})
+
+    agent(ASK)
+
+    assert agent.memory_manager.stats.as_dict()["retrieval_errors_by_kind"] == {"timeout": 200}
+
+
+def test_a_function_that_hangs_over_an_entry_costs_its_store():
+    """It is left behind in a thread."""
+    go = threading.Event()
+
+    def read(entry):
+        if "hang" in entry.content:
+            go.wait(60)
+        return to_record(entry)
+
+    stores = [ListStore("facts", "Likes tea"), ListStore("plans", "Please hang")]
+    agent = remembering(*stores, to_record=read, policy={"retrieve": {"timeout_s": 0.1}})
+    try:
+        agent(ASK)
+    finally:
+        go.set()
+
+    assert last_block(agent) == ["Likes tea"]
+    assert agent.memory_manager.stats.as_dict()["retrieval_errors_by_kind"] == {"timeout": 1}
+
+
+@pytest.mark.parametrize(("reply", "kind"), [(None, "TypeError"), (7, "TypeError"), (ValueError("no"), "ValueError")])
+def test_a_reply_that_is_no_list_is_the_stores_failure(reply, kind):
+    class Odd(ListStore):
+        async def search(self, query, options=None):
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
+
+    agent = remembering(Odd("plans"), ListStore("facts", "Likes tea"))
+    agent(ASK)
+
+    assert last_block(agent) == ["Likes tea"]
+    assert agent.memory_manager.stats.as_dict()["retrieval_errors_by_kind"] == {kind: 1}
+
+
+def test_a_store_that_never_stops_is_read_to_a_bound():
+    class Endless(ListStore):
+        async def search(self, query, options=None):
+            return (MemoryEntry(f"Likes tea {number}") for number in itertools.count())
+
+    agent = remembering(Endless("facts"))
+    agent(ASK)
+
+    assert len(last_block(agent)) == 20
+    assert agent.memory_manager.stats.as_dict()["records_returned"] == 1000
+
+
 def test_a_search_that_is_given_up_is_cancelled_on_the_loop():
     """Nothing of it runs on in a server's loop."""
     ended = []
@@ -376,8 +436,6 @@ def test_the_agents_loop_runs_on_while_a_recall_waits():
 
 def test_the_decision_is_made_off_the_loop():
     """A decision model that waits for a task of the loop gets its answer."""
-    import threading
-
     go = threading.Event()
 
     def decide(state, questions):

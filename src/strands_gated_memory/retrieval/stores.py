@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -15,6 +16,9 @@ from strands.memory import MemoryEntry, MemoryStore, SearchOptions
 from ..core.types import Dropped, Record, SearchResult
 from ..errors import RetrievalTimeout, RetrievalUnavailable
 from .agentcore import translated
+
+_MOST_ENTRIES = 1000
+"""Entries of one search that are read."""
 
 ToRecord = Callable[[MemoryEntry], Record]
 """Reads an entry, whose `store_name` is set, as a record; what it raises leaves the entry out."""
@@ -39,24 +43,23 @@ def to_record(entry: MemoryEntry) -> Record:
     Raises:
         TypeError: The entry has no text, or metadata that is no mapping.
     """
-    metadata = entry.metadata or {}
-    if not isinstance(entry.content, str) or not isinstance(metadata, Mapping):
+    return _record(entry.content, entry.metadata, entry.store_name or "")
+
+
+def _record(text: Any, metadata: Any, name: str) -> Record:
+    metadata = metadata or {}
+    if not isinstance(text, str) or not isinstance(metadata, dict | Mapping):  # dict first: it is told sooner
         raise TypeError("an entry needs a text as content, and a mapping as metadata")
     record_id = _first(metadata, _IDS, (str, int))
     return Record(
-        entry.content,
-        entry.store_name or "",
-        _score(metadata),
-        None if record_id is None else str(record_id),
-        _time(metadata),
-        metadata,
+        text, name, _score(metadata), None if record_id is None else str(record_id), _time(metadata), metadata
     )
 
 
 def _first(metadata: Mapping[str, Any], names: Iterable[str], kinds: tuple[type, ...]) -> Any:
     for name in names:
         value = metadata.get(name)
-        if isinstance(value, kinds) and not isinstance(value, bool):
+        if value is not None and isinstance(value, kinds) and not isinstance(value, bool):
             return value
     return None
 
@@ -72,6 +75,8 @@ def _score(metadata: Mapping[str, Any]) -> float | None:
 def _time(metadata: Mapping[str, Any]) -> datetime | None:
     """Return when an entry was written: a time, ISO 8601, or seconds since 1970; without a zone it is UTC."""
     value = _first(metadata, _TIMES, (datetime, str, int, float))
+    if value is None:
+        return None
     try:
         if isinstance(value, int | float):
             return datetime.fromtimestamp(value, timezone.utc)
@@ -109,52 +114,88 @@ class StoreSearch:
         self._to_record = to_record
         self._loop = loop
         self._timeout_s = timeout_s
-        self._entries: dict[int, tuple[Record, MemoryEntry]] = {}
+        self._found: dict[int, tuple[Record, MemoryEntry]] = {}
+        """By the identity of the record, which is kept here so that no other one gets it."""
 
     def __call__(self, name: str) -> SearchResult:
-        """Search one store.
+        """Search one store, and wait for it.
 
         Raises:
             RetrievalTimeout: There was no answer in time.
             RetrievalUnavailable: The loop has ended.
             Exception: What the store raised; of boto3's errors the `RetrievalError` that they mean.
         """
-        read = [self._read(found, name) for found in self._found(self._stores[name])]
-        entries = [entry for _, entry in read if entry is not None]
-        records = _nearest_highest([record for record, entry in read if entry is not None])
-        dropped = [Dropped(record, "malformed") for record, entry in read if entry is None]
-        self._entries.update((id(record), (record, entry)) for record, entry in zip(records, entries, strict=True))
-        return SearchResult(tuple(records), tuple(dropped), ranked=True)
+        begun = self._begin(name)
+        try:
+            error = begun.exception(self._timeout_s)
+        except concurrent.futures.TimeoutError as late:
+            begun.cancel()
+            raise RetrievalTimeout(f"no answer within {self._timeout_s:g} s") from late
+        if error is not None:
+            raise error
+        return begun.result()
+
+    @property
+    def begin(self) -> Callable[[str], _Begun] | None:
+        """Begins to search one store; None where that is not enough: a function that reads entries may hang."""
+        return self._begin if self._to_record is to_record else None
 
     def entry_of(self, record: Record) -> MemoryEntry:
-        """Return the entry that a record was read from."""
-        return self._entries[id(record)][1]
+        """Return the entry that a record was read from, with the store's name: the store may keep its own."""
+        found = self._found[id(record)][1]
+        return MemoryEntry(found.content, record.namespace, found.metadata)
 
-    def _read(self, found: MemoryEntry, name: str) -> tuple[Record, MemoryEntry | None]:
-        """Return what a store found as a record and an entry of our own; without an entry it cannot be read."""
+    def _read(self, found: MemoryEntry, name: str) -> Record | None:
+        """Return an entry as a record, None if it cannot be read."""
         try:
-            entry = MemoryEntry(found.content, name, found.metadata)
-            return self._to_record(entry), entry
+            if self._to_record is to_record:
+                return _record(found.content, found.metadata, name)
+            return self._to_record(MemoryEntry(found.content, name, found.metadata))
         except Exception:  # a function of the application's, or no entry at all: it costs itself
-            return Record("", name), None
+            return None
 
-    def _found(self, store: MemoryStore) -> list[MemoryEntry]:
-        options = SearchOptions(max_search_results=self._max_results(store))
-        search = _awaiting(store, self._query, options)
+    def _begin(self, name: str) -> _Begun:
+        store = self._stores[name]
+        search = _searching(store, self._query, self._max_results)
         try:
-            task = asyncio.run_coroutine_threadsafe(search, self._loop)
+            return _Begun(asyncio.run_coroutine_threadsafe(search, self._loop), lambda found: self._result(found, name))
         except RuntimeError as error:
             search.close()
             raise RetrievalUnavailable(f"the event loop of the agent has ended ({error})") from error
+
+    def _result(self, found: Sequence[MemoryEntry], name: str) -> SearchResult:
+        read = [(record, entry) for entry in found if (record := self._read(entry, name)) is not None]
+        records = _nearest_highest([record for record, _ in read])
+        self._found.update((id(record), (record, entry)) for record, (_, entry) in zip(records, read, strict=True))
+        dropped = (Dropped(Record("", name), "malformed"),) * (len(found) - len(read))
+        return SearchResult(tuple(records), dropped, ranked=True)
+
+
+class _Begun:
+    """A search that runs on the agent's loop."""
+
+    def __init__(
+        self,
+        task: concurrent.futures.Future[list[MemoryEntry]],
+        read: Callable[[list[MemoryEntry]], SearchResult],
+    ) -> None:
+        self._task = task
+        self._read = read
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
         try:
-            return task.result(self._timeout_s)
-        except concurrent.futures.TimeoutError as error:
-            if task.done():  # the store's own
-                raise
-            task.cancel()
-            raise RetrievalTimeout(f"no answer within {self._timeout_s:g} s") from error
-        except (ClientError, BotoCoreError) as error:
-            raise translated(error) from error
+            return self._task.exception(timeout)
+        except concurrent.futures.CancelledError:
+            return RetrievalUnavailable("the event loop of the agent has cancelled the search")
+
+    def cancel(self) -> bool:
+        return self._task.cancel()
+
+    def result(self) -> SearchResult:
+        return self._read(self._task.result())
+
+    def call_at_end(self, function: Callable[[], None]) -> None:
+        self._task.add_done_callback(lambda _: function())
 
 
 def _nearest_highest(records: list[Record]) -> list[Record]:
@@ -168,5 +209,10 @@ def _nearest_highest(records: list[Record]) -> list[Record]:
     return [replace(record, score=-score) for record, score in zip(records, scores, strict=True)]
 
 
-async def _awaiting(store: MemoryStore, query: str, options: SearchOptions) -> list[MemoryEntry]:
-    return await store.search(query, options)
+async def _searching(store: MemoryStore, query: str, max_results: Callable[[MemoryStore], int]) -> list[MemoryEntry]:
+    try:
+        found = await store.search(query, SearchOptions(max_search_results=max_results(store)))
+        # Read here, as a reply that is no list is the store's failure, and what comes lazily is part of its search.
+        return list(islice(found, _MOST_ENTRIES))
+    except (ClientError, BotoCoreError) as error:
+        raise translated(error) from error

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ..core.select import search_score
 from ..core.types import Dropped, Lookup, Record, Turn
@@ -23,8 +23,30 @@ Search = Callable[[str], Iterable[Record]]
 """Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself.
 
 Where its results depend on more than the namespace, an attribute `depends_on` holds it: pinned records that are kept
-are used again for an equal one alone.
+are used again for an equal one alone. One that waits without a thread has a method `begin(namespace)`, which returns a
+`Begun`.
 """
+
+
+class Begun(Protocol):
+    """A search under way that needs no thread: an event loop waits for it."""
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end, and return what the search raised, as `Call.exception` does."""
+        ...
+
+    def cancel(self) -> bool:
+        """Say that nobody waits for it any more."""
+        ...
+
+    def result(self) -> Iterable[Record]:
+        """Return what it found, once it is over."""
+        ...
+
+    def call_at_end(self, function: Callable[[], None]) -> None:
+        """Call a function as soon as it is over."""
+        ...
+
 
 RecordFilter = Callable[[Record], bool]
 """Tells whether a record may be used; what it raises is a no."""
@@ -90,6 +112,8 @@ class Searcher:
         for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
             if one.call is not None:
                 one.error = wait(one.call, max(0.0, until - time.monotonic()), RetrievalTimeout)
+            if one.begun is not None and one.error is None:
+                one.collector.take(one.begun.result(), one.namespace)
         records: list[Record] = []
         dropped: list[Dropped] = []
         lookups: list[Lookup] = []
@@ -132,10 +156,22 @@ class Searcher:
             one.error = RetrievalSkipped(f"not searched: its circuit breaker is open ({again})")
         else:
             one.ticket = ticket
-            one.call = self._call(search, one)
+            begin = getattr(search, "begin", None)
+            if begin is None or self._filter is not None:  # a filter may hang: it runs where it can be left behind
+                one.call = self._call(search, one)
+            else:
+                self._begin(begin, one)
             return one
         one.collector.ended()
         return one
+
+    def _begin(self, begin: Callable[[str], Begun], one: _Running) -> None:
+        try:
+            one.call = one.begun = begin(one.namespace)
+            one.begun.call_at_end(one.collector.ended)
+        except StageError as error:
+            one.error = error
+            one.collector.ended()
 
     def _call(self, search: Search, one: _Running) -> Call[None] | StageError:
         lane = self if self._target is None else self._target
@@ -199,8 +235,11 @@ class _Collector:
             self.filter_errors[error_kind(error)] += 1
             return "filter_failed"
 
-    def drop(self, dropped: Iterable[Dropped]) -> None:
-        self._dropped += [one for one in dropped if isinstance(one, Dropped)]
+    def take(self, found: Any, namespace: str) -> None:
+        """Take what a search returned: records, or a `SearchResult`."""
+        self._dropped += [one for one in getattr(found, "dropped", ()) if isinstance(one, Dropped)]
+        self.ranked = bool(getattr(found, "ranked", False))
+        self.add(found or (), namespace)
 
     def ended(self) -> None:
         self._ended = time.monotonic()
@@ -221,7 +260,8 @@ class _Running:
     collector: _Collector
     pinned: bool
     started_s: float
-    call: Call[None] | StageError | None = None
+    call: Call[None] | Begun | StageError | None = None
+    begun: Begun | None = None
     ticket: int | None = None
     cached: bool = False
     error: BaseException | None = None
@@ -230,10 +270,7 @@ class _Running:
 def _collecting(search: Search, namespace: str, collector: _Collector) -> Callable[[], None]:
     def run() -> None:
         try:
-            found = search(namespace)
-            collector.drop(getattr(found, "dropped", ()))
-            collector.ranked = bool(getattr(found, "ranked", False))
-            collector.add(found or (), namespace)
+            collector.take(search(namespace), namespace)
         finally:
             collector.ended()
 

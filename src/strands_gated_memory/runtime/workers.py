@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from ..errors import StageError
 from . import forks
@@ -253,7 +253,19 @@ def start(
         return overloaded(str(error))
 
 
-def wait(call: Call[Any] | StageError, seconds: float, timeout: type[StageError]) -> BaseException | None:
+class Waitable(Protocol):
+    """What can be waited for: a `Call`, or what an event loop runs."""
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """As `Call.exception`."""
+        ...
+
+    def cancel(self) -> bool:
+        """As `Call.cancel`."""
+        ...
+
+
+def wait(call: Waitable | StageError, seconds: float, timeout: type[StageError]) -> BaseException | None:
     """Wait for a call and return its failure, None when it succeeded; what comes later is discarded."""
     if isinstance(call, StageError):
         return call
