@@ -99,6 +99,35 @@ def test_a_trigger_may_wait_for_a_later_call_of_the_turn():
     assert agent.memory_manager.stats.turns == 1
 
 
+def test_a_trigger_is_not_asked_again_for_what_was_recalled():
+    """A retry after an error of the model keeps its block."""
+    once = iter([True])
+    agent = remembering(
+        ListStore("facts", "Likes tea"),
+        injection={"trigger": lambda _: next(once)},
+        replies=[ValueError("down"), "Tea."],
+    )
+    with pytest.raises(ValueError, match="down"):
+        agent(ASK)
+
+    agent()
+
+    assert blocks_per_call(agent) == [1, 1]
+    assert agent.memory_manager.stats.as_dict()["turn_failures"] == 0
+
+
+def test_a_call_with_recall_switched_off_asks_no_function_of_the_application():
+    def fail(context):
+        raise LookupError("asked")
+
+    agent = remembering(ListStore("facts"), injection={"trigger": fail, "query": fail})
+
+    agent(ASK, invocation_state={"recall": False})
+
+    counts = agent.memory_manager.stats.as_dict()
+    assert (counts["turn_failures"], counts["gate"]["disabled"]) == (0, 1)
+
+
 def test_the_query_is_derived_as_the_application_says():
     """None recalls nothing; the decision model is still asked about what the user said."""
     store, asked = ListStore("facts", "Likes tea"), Asked()

@@ -89,12 +89,13 @@ class MemoryState:
 
         Raises:
             ServiceError: ValidationException, reason IdempotentParameterMismatchException, when the token came
-                before with other parameters.
+                before with other parameters. A memory store sends an event again with the time of sending, so an
+                event's time is none of them.
         """
         token = parameters.get("clientToken")
         if not token:
             return answer(parameters)
-        asked = json.dumps(parameters, sort_keys=True)
+        asked = json.dumps({**parameters, "eventTimestamp": None}, sort_keys=True)
         if (operation, token) in self._answered:
             asked_before, answered = self._answered[operation, token]
             if asked_before != asked:
