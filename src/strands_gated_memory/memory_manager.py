@@ -429,7 +429,7 @@ class _AgentTurns:
                 return  # another call of the turn may be the one
             self._due = False
             query: str | None = self._text
-            if (derive := manager._injection.get("query")) is not None:
+            if self._enabled and (derive := manager._injection.get("query")) is not None:
                 query = derive(InjectionQueryContext(messages=messages))
             if not self._enabled or not query or not query.strip():
                 self._recalled = self._text, None, False

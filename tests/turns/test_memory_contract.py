@@ -149,6 +149,20 @@ def test_a_retry_after_an_error_of_the_model_keeps_its_block(door):
     assert door.recalling.stats.turns == 1
 
 
+def test_the_same_question_asked_again_is_a_new_ask(door):
+    """What was stored since the one that failed is found."""
+    door.remember("facts", "Likes tea")
+    agent = door.agent(ValueError("down"), "Tea.", decider=yes)
+    with pytest.raises(ValueError, match="down"):
+        agent(ASK)
+
+    door.remember("facts", "Likes tea with milk")
+    agent(ASK)
+
+    assert sorted(last_block(agent)) == ["Likes tea", "Likes tea with milk"]
+    assert door.recalling.stats.turns == 2
+
+
 def test_recall_is_switched_off_for_one_call(door):
     door.remember("facts", "Likes tea")
     agent = door.agent(decider=yes)

@@ -680,6 +680,22 @@ def test_an_ask_that_a_hook_has_replaced_is_counted():
     assert store.searched == []
 
 
+def test_a_tool_result_for_an_ask_that_is_gone_is_counted():
+    """The client ran the tool, and handed over a conversation without the question."""
+    store = ListStore("facts", "Likes tea")
+    said = [
+        {"role": "user", "content": [{"text": "Hi"}]},
+        {"role": "assistant", "content": [{"text": "Hello"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t1", "name": "clock", "input": {}}}]},
+    ]
+    agent = remembering(store, agent={"messages": said, "tools": [clock]})
+
+    agent([{"toolResult": {"toolUseId": "t1", "status": "success", "content": [{"text": "noon"}]}}])
+
+    assert agent.memory_manager.stats.as_dict()["turn_failures"] == 1
+    assert store.searched == []
+
+
 def test_a_block_has_the_tag_that_is_given():
     agent = remembering(ListStore("facts", "Likes tea"), context_tag="memory")
 
