@@ -408,6 +408,17 @@ def test_a_reply_that_is_no_list_is_the_stores_failure(reply, kind):
     assert agent.memory_manager.stats.as_dict()["retrieval_errors_by_kind"] == {kind: 1}
 
 
+def test_a_lookup_takes_as_long_as_its_own_store():
+    slow = ListStore("plans")
+    slow.hangs = True
+    agent = remembering(ListStore("facts", "Likes tea"), slow, policy={"retrieve": {"timeout_s": 0.5}})
+
+    agent(ASK)
+
+    quick, late = agent.memory_manager.last_recall.trace.lookups
+    assert quick.seconds < late.seconds - 0.2
+
+
 def test_a_store_that_never_stops_is_read_to_a_bound():
     class Endless(ListStore):
         async def search(self, query, options=None):
@@ -504,7 +515,7 @@ def test_a_client_that_is_bound_to_the_loop_is_used_there():
     assert agent.memory_manager.stats.retrieval_errors == 0
 
 
-def test_a_turn_that_is_cancelled_during_its_recall_is_counted_and_leaves_nothing():
+def test_a_turn_that_is_cancelled_during_its_recall_is_counted_and_leaves_nothing(caplog):
     reached = {}
 
     class Reached(ListStore):
@@ -532,6 +543,7 @@ def test_a_turn_that_is_cancelled_during_its_recall_is_counted_and_leaves_nothin
 
     assert blocks_per_call(agent) == [1]
     assert agent.memory_manager.stats.turns == 2
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_a_long_message_is_cut_for_the_search():
@@ -641,6 +653,23 @@ def test_a_record_filter_sees_every_record():
 
     assert last_block(agent) == ["Likes tea"]
     assert agent.memory_manager.stats.as_dict()["records_dropped"] == {"filtered": 1}
+
+
+def test_a_record_filter_that_hangs_costs_its_store():
+    go = threading.Event()
+    stores = [ListStore("facts", "Likes tea"), ListStore("plans", "Please hang")]
+    agent = remembering(
+        *stores,
+        record_filter=lambda record: "hang" not in record.text or go.wait(60),
+        policy={"retrieve": {"timeout_s": 0.1}},
+    )
+    try:
+        agent(ASK)
+    finally:
+        go.set()
+
+    assert last_block(agent) == ["Likes tea"]
+    assert agent.memory_manager.stats.as_dict()["retrieval_errors_by_kind"] == {"timeout": 1}
 
 
 # The ask

@@ -133,7 +133,6 @@ def _memory_manager(
             name=key,
             description=describe(persona.template(key)),
             min_score=RetrievalConfig().relevance_score,
-            over_fetch_factor=1,
             client=client,
         )
         for key in persona.namespaces
