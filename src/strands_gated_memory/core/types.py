@@ -86,6 +86,23 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Row:
+    """A record on its way into the prompt: each stage takes rows and returns rows, those that are left out too."""
+
+    record: Record
+    text: str = field(default="", repr=False)
+    """The record as one line of prose, before escaping."""
+    probability: float | None = None
+    """P(it belongs in the prompt), 0..1; None without a decision."""
+    reason: str | None = None
+    """Why it is left out, see `DropReason`; None while it is not."""
+    line: str = field(default="", repr=False)
+    """What it adds to the block: escaped, dated, and cut where only its beginning fits."""
+    shortened: bool = False
+    """Whether only its beginning fits."""
+
+
+@dataclass(frozen=True)
 class GateDecision:
     """Whether this turn looks anything up, and where."""
 
