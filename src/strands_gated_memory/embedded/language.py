@@ -9,9 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 from ..core.remembered import remembering_short
-from .language_words import ENGLISH, FOREIGN, PLEASANTRIES, WEAK
+
+WORDS = Path(__file__).parents[1] / "data" / "frequent_words.txt"
+"""Function words, then words that short requests are made of; lower case, apostrophes split off ("l'eau" is "l eau").
+
+A word may stand in several sections. "weak" are words that names and dishes carry into English ("tacos al pastor"),
+"pleasantries" those of greetings and thanks: a message of nothing else seldom asks for anything.
+"""
 
 LATIN_SHARE = 0.8
 """Least share of Latin letters among a readable text's letters, 0..1."""
@@ -85,10 +94,11 @@ def surely_english(text: str) -> bool:
     words = _words(_QUOTED.sub(" ", _URLS.sub(" ", text[:_READ_CHARACTERS])))
     if not words:
         return True
-    foreign = max(sum(word in table for word in words) for table in _ELSEWHERE)
+    tables = _tables()
+    foreign = max(sum(word in elsewhere for word in words) for elsewhere in tables.elsewhere)
     if foreign >= _FOREIGN_SHARE * len(words):
         return False
-    return sum(word in _SURE for word in words) >= (1 if len(words) < _A_MESSAGE else _ENGLISH_SHARE * len(words))
+    return sum(word in tables.sure for word in words) >= (1 if len(words) < _A_MESSAGE else _ENGLISH_SHARE * len(words))
 
 
 def _is_latin(letter: str) -> bool:
@@ -105,18 +115,43 @@ def _words(text: str) -> list[str]:
 
 
 def _english(words: Iterable[str]) -> float:
-    return sum(0.5 if word in _SHARED else 1.0 for word in words if word in ENGLISH)
+    tables = _tables()
+    return sum(0.5 if word in tables.shared else 1.0 for word in words if word in tables.english)
 
 
 def _foreign(words: list[str]) -> float:
     """Return the evidence for the foreign language that explains most of the words."""
+    tables = _tables()
     accented = _ACCENTED * sum(not word.isascii() for word in words)
     return accented + max(
-        sum(0.5 if word in ENGLISH or word in WEAK else 1.0 for word in words if word in table)
-        for table in FOREIGN.values()
+        sum(0.5 if word in tables.half else 1.0 for word in words if word in language) for language in tables.foreign
     )
 
 
-_SHARED = frozenset(word for word in ENGLISH if any(word in table for table in FOREIGN.values()))
-_SURE = ENGLISH - _SHARED | PLEASANTRIES
-_ELSEWHERE = [table - ENGLISH - WEAK - PLEASANTRIES for table in FOREIGN.values()]
+class _Tables(NamedTuple):
+    english: frozenset[str]
+    shared: frozenset[str]
+    """English words that another language has too."""
+    sure: frozenset[str]
+    foreign: tuple[frozenset[str], ...]
+    elsewhere: tuple[frozenset[str], ...]
+    """Each language's words that are not English."""
+    half: frozenset[str]
+    """Words that are weak evidence for any other language."""
+
+
+@cache
+def _tables() -> _Tables:
+    sections = (section.partition("]") for section in WORDS.read_text(encoding="utf-8").split("[")[1:])
+    words = {name: frozenset(listed.split()) for name, _, listed in sections}
+    english, weak, pleasantries = words.pop("English"), words.pop("weak"), words.pop("pleasantries")
+    foreign = tuple(words.values())
+    shared = english.intersection(frozenset().union(*foreign))
+    return _Tables(
+        english,
+        shared,
+        sure=english - shared | pleasantries,
+        foreign=foreign,
+        elsewhere=tuple(language - english - weak - pleasantries for language in foreign),
+        half=english | weak,
+    )
