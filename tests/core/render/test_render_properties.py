@@ -161,6 +161,18 @@ def test_depth_loses_nothing(depth: int, brackets: tuple[str, str]) -> None:
     assert "tea" in render_record(opening * depth + '"tea"' + closing * depth)
 
 
+@pytest.mark.parametrize(
+    "brackets", [('{"turns": ', "}"), ('{"turns": [', "]}"), ('[{"steps": ', "}]"), ('{"situation": ', "}")]
+)
+def test_a_record_deeper_than_the_stack_is_rendered(brackets: tuple[str, str]) -> None:
+    """Steps within steps, as deep as JSON can be read, are a line like all others."""
+    opening, closing = brackets
+    line = render_record(opening * 400 + '"tea"' + closing * 400)
+
+    assert "tea" in line
+    assert render_record(line) == line
+
+
 @given(st.integers(1, 6), words)
 def test_encoded_several_times(times: int, text: str) -> None:
     """JSON that was encoded again and again is the record that it was."""

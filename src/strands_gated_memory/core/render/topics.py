@@ -1,18 +1,17 @@
 """Summaries as AgentCore writes them: sibling `<topic name="...">` tags, with or without wrappers.
 
 The text looks like XML and often is not well formed, so it is read tag by tag and nothing has to close. Each
-topic becomes "<name>: <text>". Tags of an episode go to the handler of episodes, tags we do not know stay text.
+topic becomes "<name>: <text>". Tags of an episode become the fields of an object, tags we do not know stay text.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from .episodes import within_bound
-from .fields import IDS, spelling
 from .json_text import Child, Json
+from .objects import IDS, spelling, within_bound
 from .phrasing import joined, labelled
 
 _WRAPPERS = "topics|summary|summaries|short_summary|detailed_delta_summary|delta_summary|detailed_summary|episode"
@@ -38,8 +37,7 @@ _NEXT_UNQUOTED = re.compile(r"""\s{1,3}[\w-]{1,40}\s{0,3}=""")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
 
-@dataclass(frozen=True)
-class _Tag:
+class _Tag(NamedTuple):
     """One tag and the text up to the next one; the text before the first tag has the name ""."""
 
     name: str
@@ -47,14 +45,6 @@ class _Tag:
     label: str
     """The name attribute, or the first attribute of a tag without one; the others in brackets."""
     text: str
-
-
-@dataclass
-class _Topic:
-    """What one line part is made of, while it is read."""
-
-    label: str = ""
-    texts: list[str] = field(default_factory=list)
 
 
 def is_topics(text: str) -> bool:
@@ -73,12 +63,12 @@ def render(text: str, child: Child) -> str:
         tags = _tags(text, _EPISODE_TAG)
         if any(tag.name in _TELLING_TAGS for tag in tags):
             return _episode(tags, child)
-    topics = [_Topic()]
+    topics: list[tuple[str, list[str]]] = [("", [])]
     for tag in _tags(text, _SUMMARY_TAG):
         if tag.name not in ("", "language"):
-            topics.append(_Topic(tag.label))
-        topics[-1].texts.append(tag.text)
-    return joined(labelled(child(topic.label), child(" ".join(topic.texts).strip())) for topic in topics)
+            topics.append((tag.label, []))
+        topics[-1][1].append(tag.text)
+    return joined(labelled(child(label), child(" ".join(texts).strip())) for label, texts in topics)
 
 
 def _episode(tags: list[_Tag], child: Child) -> str:
@@ -151,9 +141,7 @@ def _values(attributes: str) -> dict[str, str]:
     while match:
         following = (_NEXT_ATTRIBUTE if match["quote"] else _NEXT_UNQUOTED).search(attributes, match.end())
         value = attributes[match.end() : following.start() + len(match["quote"]) if following else None].rstrip(" /")
-        if match["quote"] and value.endswith(match["quote"]):
-            value = value[:-1]
-        values.setdefault(spelling(match["key"]), value)
+        values.setdefault(spelling(match["key"]), value.removesuffix(match["quote"]))
         match = _ATTRIBUTE.search(attributes, following.start() + 1) if following else None
     return values
 
