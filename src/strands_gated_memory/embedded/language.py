@@ -8,7 +8,8 @@ what was asked for: without a sure English word nothing is decided.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -62,18 +63,21 @@ def readable(text: str) -> bool:
         False when under 80 % of its letters are Latin, or its frequent words are another language's.
     """
     text = text[:_READ_CHARACTERS]
-    letters = [character for character in text if character.isalpha()]
-    latin = sum(map(_is_latin, letters))
-    if latin < LATIN_SHARE * len(letters):
-        return False
+    if not text.isascii():
+        letters = [character for character in text if character.isalpha()]
+        if sum(map(_is_latin, letters)) < LATIN_SHARE * len(letters):
+            return False
     text = _URLS.sub(" ", text)
     unquoted = _QUOTED.sub(" ", text)
-    if _english(_words(unquoted)) >= 1:
+    words = _words(unquoted)
+    english = _english(words)
+    if english >= 1:
         text = unquoted
-    words = _words(text)
+    else:
+        words = _words(text)
+        english = _english(words)
     marks = text.count("¿") + text.count("¡") + 0.5 * len(_ELISIONS.findall(text.replace("’", "'")))
     foreign = _foreign(words) + marks
-    english = _english(words)
     if english == 0 and len(words) >= _A_SENTENCE and foreign > 0:
         return False
     return foreign < _ENOUGH or foreign <= english
@@ -95,7 +99,7 @@ def surely_english(text: str) -> bool:
     if not words:
         return True
     tables = _tables()
-    foreign = max(sum(word in elsewhere for word in words) for elsewhere in tables.elsewhere)
+    foreign = _most_of_a_language(word for word in words if word not in tables.ours)
     if foreign >= _FOREIGN_SHARE * len(words):
         return False
     return sum(word in tables.sure for word in words) >= (1 if len(words) < _A_MESSAGE else _ENGLISH_SHARE * len(words))
@@ -121,23 +125,31 @@ def _english(words: Iterable[str]) -> float:
 
 def _foreign(words: list[str]) -> float:
     """Return the evidence for the foreign language that explains most of the words."""
+    accented = sum(not word.isascii() for word in words)
+    return _ACCENTED * accented + _most_of_a_language(words)
+
+
+def _most_of_a_language(words: Iterable[str]) -> float:
+    """Return how many of the words a foreign language has; those that are English too, or weak, count half."""
     tables = _tables()
-    accented = _ACCENTED * sum(not word.isascii() for word in words)
-    return accented + max(
-        sum(0.5 if word in tables.half else 1.0 for word in words if word in language) for language in tables.foreign
-    )
+    evidence: Counter[str] = Counter()
+    for word in words:
+        for language in tables.languages.get(word, ()):
+            evidence[language] += 1 if word in tables.half else 2
+    return max(evidence.values(), default=0) / 2
 
 
 class _Tables(NamedTuple):
+    languages: Mapping[str, Sequence[str]]
+    """The foreign languages of a word."""
     english: frozenset[str]
     shared: frozenset[str]
     """English words that another language has too."""
     sure: frozenset[str]
-    foreign: tuple[frozenset[str], ...]
-    elsewhere: tuple[frozenset[str], ...]
-    """Each language's words that are not English."""
     half: frozenset[str]
     """Words that are weak evidence for any other language."""
+    ours: frozenset[str]
+    """Words that are no evidence for any."""
 
 
 @cache
@@ -145,13 +157,15 @@ def _tables() -> _Tables:
     sections = (section.partition("]") for section in WORDS.read_text(encoding="utf-8").split("[")[1:])
     words = {name: frozenset(listed.split()) for name, _, listed in sections}
     english, weak, pleasantries = words.pop("English"), words.pop("weak"), words.pop("pleasantries")
-    foreign = tuple(words.values())
-    shared = english.intersection(frozenset().union(*foreign))
+    languages: dict[str, list[str]] = {}
+    for language, listed in words.items():
+        for word in listed:
+            languages.setdefault(word, []).append(language)
     return _Tables(
+        languages,
         english,
-        shared,
-        sure=english - shared | pleasantries,
-        foreign=foreign,
-        elsewhere=tuple(language - english - weak - pleasantries for language in foreign),
+        shared=english & languages.keys(),
+        sure=english - languages.keys() | pleasantries,
         half=english | weak,
+        ours=english | weak | pleasantries,
     )
