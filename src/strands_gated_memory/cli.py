@@ -113,9 +113,9 @@ def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[s
         cause = error.__cause__
         print(f"strands-gated-memory: {cause if isinstance(cause, StageError) else error}", file=sys.stderr)
         return 1
-    found = decisions(decider, message, namespaces, records, previous)
-    print("\n".join(found))
-    return 1 if found[0].startswith("gate failed") else 0
+    decided = decisions(decider, message, namespaces, records, previous)
+    print("\n".join(decided))
+    return 1 if decided[0].startswith("gate failed") else 0
 
 
 def _demo(path: Path | None, *, as_json: bool) -> int:

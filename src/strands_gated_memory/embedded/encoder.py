@@ -185,9 +185,9 @@ class Encoder:
                 mask[line, : len(ids[index])] = 1
             with self._slots:
                 _refuse_at_exit()
-                found = model.session.run(["sentence_embedding"], {"input_ids": tokens, "attention_mask": mask})[0]
+                vectors = model.session.run(["sentence_embedding"], {"input_ids": tokens, "attention_mask": mask})[0]
             for line, index in enumerate(batch):
-                rows[index] = found[line].copy()
+                rows[index] = vectors[line].copy()
         if sum(len(row) for row in ids) >= TRIM_TOKENS:
             _give_back()
         return rows

@@ -115,7 +115,7 @@ def _words(text: str) -> list[str]:
     words = _WORDS.findall(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
     if text.isupper():
         return [word.lower() for word in words]
-    return [word.lower() for at, word in enumerate(words) if at == 0 or not word[0].isupper() or word == "I"]
+    return [word.lower() for place, word in enumerate(words) if place == 0 or not word[0].isupper() or word == "I"]
 
 
 def _english(words: Iterable[str]) -> float:

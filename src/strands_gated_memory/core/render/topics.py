@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from itertools import zip_longest
 from typing import NamedTuple
 
 from .json_text import Child, Json
@@ -96,11 +97,10 @@ def _tags(text: str, pattern: re.Pattern[str]) -> list[_Tag]:
 
     What a silent tag holds is left out, if the tag closes at once: else it may hold the whole summary.
     """
-    found = list(pattern.finditer(text))
-    tags = [_Tag("", False, "", _decoded(text[: found[0].start()] if found else text))]
-    for at, match in enumerate(found):
+    matches = list(pattern.finditer(text))
+    tags = [_Tag("", False, "", _decoded(text[: matches[0].start()] if matches else text))]
+    for match, after in zip_longest(matches, matches[1:]):
         name, closes = match[2].casefold(), bool(match[1])
-        after = found[at + 1] if at + 1 < len(found) else None
         attributes, inner = _split(text[match.end() : after.start() if after else len(text)])
         if name in _SILENT_TAGS and not closes and after and after[1] and after[2].casefold() == name:
             inner = ""
@@ -111,7 +111,7 @@ def _tags(text: str, pattern: re.Pattern[str]) -> list[_Tag]:
 def _split(rest: str) -> tuple[str, str]:
     """Split what follows a tag's name into its attributes and the text after its end."""
     close = rest.find(">")
-    quotes = [at for at in (rest.find('"'), rest.find("'")) if at >= 0]
+    quotes = [place for place in (rest.find('"'), rest.find("'")) if place >= 0]
     if quotes and (close < 0 or min(quotes) < close):
         end = _QUOTED_END[rest[min(quotes)]].search(rest, min(quotes) + 1)
         if end:

@@ -30,13 +30,13 @@ def create_event(_: World, memory: Memory, parameters: dict[str, Any]) -> dict[s
 
 def _created(memory: Memory, parameters: dict[str, Any]) -> dict[str, Any]:
     session_id = parameters.get("sessionId") or uuid.uuid4().hex
-    at = parse_to_aware_datetime(parameters["eventTimestamp"]).timestamp()
+    seconds = parse_to_aware_datetime(parameters["eventTimestamp"]).timestamp()
     key = (parameters["actorId"], session_id)
     session = memory.sessions.get(key) or Session(time.time(), {})
     event = _ids(parameters) | {
         "sessionId": session_id,
-        "eventId": f"{max(0, round(at * 1000)):016d}#{next(memory.sequence):08x}",
-        "eventTimestamp": at,
+        "eventId": f"{max(0, round(seconds * 1000)):016d}#{next(memory.sequence):08x}",
+        "eventTimestamp": seconds,
         "payload": parameters["payload"],
     }
     if parameters.get("metadata"):
@@ -119,7 +119,8 @@ def _rooted(branch: dict[str, Any], session: Session) -> dict[str, Any]:
     """Return a branch with the event it starts from, which later events of the branch need not repeat."""
     root = branch.get("rootEventId")
     if root is None:
-        return next((dict(e["branch"]) for e in session.events.values() if _branch_of(e) == branch["name"]), branch)
+        branches = (event["branch"] for event in session.events.values() if _branch_of(event) == branch["name"])
+        return dict(next(branches, branch))
     if root not in session.events:
         raise not_found(f"Root event not found: {root}")
     return branch

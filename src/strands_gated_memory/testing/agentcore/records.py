@@ -118,7 +118,8 @@ def retrieve_memory_records(world: World, memory: Memory, parameters: dict[str, 
     criteria = parameters["searchCriteria"]
     in_scope = _scope_of(parameters)
     with world.lock:
-        records = [_summary(r) for r in _matching(memory, in_scope, criteria, "searchCriteria.metadataFilters")]
+        matching = _matching(memory, in_scope, criteria, "searchCriteria.metadataFilters")
+        records = [_summary(record) for record in matching]
     cosines = world.ranker.cosines(criteria["searchQuery"], [record["content"]["text"] for record in records])
     ranked = sorted(zip(cosines, records, strict=True), key=lambda row: (-row[0], row[1]["memoryRecordId"]))
     rows = [Row(record["memoryRecordId"], record | {"score": score_of(cosine)}) for cosine, record in ranked]
@@ -168,7 +169,10 @@ def _holds(expression: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
 
 
 def _comparable(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {kind: parse_to_aware_datetime(it) if kind == "dateTimeValue" else it for kind, it in value.items()}
+    return {
+        kind: parse_to_aware_datetime(content) if kind == "dateTimeValue" else content
+        for kind, content in value.items()
+    }
 
 
 def _scope_of(parameters: dict[str, Any]) -> Callable[[str], bool]:

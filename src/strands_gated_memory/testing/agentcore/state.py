@@ -128,8 +128,8 @@ class World:
     def planted_in(self, matches: Callable[[str], bool]) -> list[Row]:
         """Return the planted summaries whose namespace passes a test, in the order of planting."""
         with self.lock:
-            found = [summary for namespace, summary in self.planted if matches(namespace)]
-        return [Row(f"planted-{number}", summary) for number, summary in enumerate(found)]
+            summaries = [summary for namespace, summary in self.planted if matches(namespace)]
+        return [Row(f"planted-{number}", summary) for number, summary in enumerate(summaries)]
 
     def wait_and_fail(self, operation: str, parameters: dict[str, Any]) -> None:
         """Hold a request up by the longest delay that matches it, then raise the oldest fault that does.
