@@ -41,6 +41,7 @@ def batch_create_memory_records(_: World, memory: Memory, parameters: dict[str, 
     `failedRecords`, when its requestIdentifier came before in the batch or its namespace holds a wildcard.
     """
     _refuse_system_metadata(parameters["records"])
+    now = time.time()
     seen: set[str] = set()
 
     def create(given: dict[str, Any]) -> str:
@@ -48,7 +49,6 @@ def batch_create_memory_records(_: World, memory: Memory, parameters: dict[str, 
             raise ServiceError("ValidationException", 400, "requestIdentifier is not unique in the batch")
         seen.add(given["requestIdentifier"])
         _refuse_wildcards(given)
-        now = time.time()
         record_id = f"mem-00000000-0000-4000-8000-{next(memory.sequence):012x}"
         memory.records[record_id] = {
             "memoryRecordId": record_id,
@@ -58,7 +58,7 @@ def batch_create_memory_records(_: World, memory: Memory, parameters: dict[str, 
             "createdAt": now,
             "timestamp": given["timestamp"],
             "metadata": given.get("metadata"),
-            "expiresAt": _expiry(parameters, None),
+            "expiresAt": _expiry(parameters, now, None),
         }
         return record_id
 
@@ -68,13 +68,14 @@ def batch_create_memory_records(_: World, memory: Memory, parameters: dict[str, 
 def batch_update_memory_records(_: World, memory: Memory, parameters: dict[str, Any]) -> dict[str, Any]:
     """Change up to 100 records; members left out stay. A record alone fails with 404 when it does not exist."""
     _refuse_system_metadata(parameters["records"])
+    now = time.time()
 
     def update(given: dict[str, Any]) -> str:
         record = _record(memory, given)
         _refuse_wildcards(given)
         members = ("content", "namespaces", "memoryStrategyId", "metadata", "timestamp")
         changes = {name: given[name] for name in members if given.get(name) is not None}
-        record.update(changes, expiresAt=_expiry(parameters, record["expiresAt"]))
+        record.update(changes, expiresAt=_expiry(parameters, now, record["expiresAt"]))
         return str(record["memoryRecordId"])
 
     return _each(parameters, update)
@@ -254,8 +255,8 @@ def _refuse_system_metadata(records: list[dict[str, Any]]) -> None:
         raise invalid(*problems)
 
 
-def _expiry(parameters: dict[str, Any], current: float | None) -> float | None:
+def _expiry(parameters: dict[str, Any], now: float, current: float | None) -> float | None:
     wanted = parameters.get("recordExpirySpecification") or {}
     if "recordExpiryDurationDays" in wanted:
-        return time.time() + float(wanted["recordExpiryDurationDays"]) * _DAY_S
+        return now + float(wanted["recordExpiryDurationDays"]) * _DAY_S
     return None if wanted.get("action") == "REMOVE" else current
