@@ -125,7 +125,7 @@ class StoreSearch:
             RetrievalUnavailable: The loop has ended.
             Exception: What the store raised; of boto3's errors the `RetrievalError` that they mean.
         """
-        begun = self._begin(name)
+        begun = self._begin(name, lambda: None)
         try:
             error = begun.exception(self._timeout_s)
         except concurrent.futures.TimeoutError as late:
@@ -136,8 +136,11 @@ class StoreSearch:
         return begun.result()
 
     @property
-    def begin(self) -> Callable[[str], _Begun] | None:
-        """Begins to search one store; None where that is not enough: a function that reads entries may hang."""
+    def begin(self) -> Callable[[str, Callable[[], None]], _Begun] | None:
+        """Begins to search one store, and calls a function at the end; for the recall's own thread.
+
+        None where a function of the application reads the entries: it may hang.
+        """
         return self._begin if self._to_record is to_record else None
 
     def entry_of(self, record: Record) -> MemoryEntry:
@@ -154,14 +157,16 @@ class StoreSearch:
         except Exception:  # a function of the application's, or no entry at all: it costs itself
             return None
 
-    def _begin(self, name: str) -> _Begun:
+    def _begin(self, name: str, at_end: Callable[[], None]) -> _Begun:
         store = self._stores[name]
         search = _searching(store, self._query, self._max_results)
         try:
-            return _Begun(asyncio.run_coroutine_threadsafe(search, self._loop), lambda found: self._result(found, name))
+            task = asyncio.run_coroutine_threadsafe(search, self._loop)
         except RuntimeError as error:
             search.close()
             raise RetrievalUnavailable(f"the event loop of the agent has ended ({error})") from error
+        task.add_done_callback(lambda _: at_end())
+        return _Begun(task, lambda found: self._result(found, name))
 
     def _result(self, found: Sequence[MemoryEntry], name: str) -> SearchResult:
         read = [(record, entry) for entry in found if (record := self._read(entry, name)) is not None]
@@ -193,9 +198,6 @@ class _Begun:
 
     def result(self) -> SearchResult:
         return self._read(self._task.result())
-
-    def call_at_end(self, function: Callable[[], None]) -> None:
-        self._task.add_done_callback(lambda _: function())
 
 
 def _nearest_highest(records: list[Record]) -> list[Record]:
