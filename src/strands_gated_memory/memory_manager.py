@@ -41,11 +41,10 @@ from .core.turn import find_ask, text_in
 from .core.types import Recall, Turn
 from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
-from .errors import ConfigurationError, RecallFailed, error_kind
+from .errors import ConfigurationError, RecallFailed
 from .gated_manager import Conversation, GatedManager, Recalled, checked
 from .policy import RecallPolicy
 from .recall import RecallPipeline
-from .reporting.log import log_turn_failure
 from .reporting.report import Report, Searched
 from .reporting.reporters import FailureLog, Reporters, StatsReporter
 from .reporting.stats import RecallStats
@@ -54,7 +53,7 @@ from .retrieval.agentcore import cut_query
 from .retrieval.stores import StoreSearch, ToRecord, to_record
 from .runtime.per_agent import PerAgent
 from .runtime.searching import RecordFilter
-from .runtime.workers import WorkerPool
+from .runtime.workers import WorkerPool, outcome
 
 _T = TypeVar("_T")
 
@@ -233,6 +232,7 @@ class GatedMemoryManager(GatedManager, MemoryManager):
             return
         if event.cancel:
             return
+        turn.is_due = False
         with self._counted():
             ask = turn.ask = turn.ask or self._find(agent, conversation, turn)
             turn.is_due = ask is not None and not self._is_ready(agent, conversation, turn)
@@ -286,7 +286,7 @@ class GatedMemoryManager(GatedManager, MemoryManager):
         turn = self._turns.of(event.agent)
         if turn.is_due and turn.ask is not None:
             self._report_disabled(self._searched())  # no call of the turn was the one
-        turn.is_due, turn.ask, turn.search = False, None, None
+        turn.is_due, turn.ask = False, None  # not its search: a recall that nobody waits for may still begin
         super()._end(event)
 
     def _search_for(self, query: str, max_results: Callable[[MemoryStore], int]) -> StoreSearch:
@@ -360,14 +360,8 @@ class _WritingPipeline(RecallPipeline):
         recall = super().recall(turn, namespaces, search)
         if self._write is None or not recall.records:
             return recall
-        try:
-            entries = [search.entry_of(record) for record in recall.records]
-            block = self._write(InjectionFormatContext(entries=entries))
-            trace = replace(recall.trace, block_tokens=estimate_tokens(block))
-        except Exception as error:  # a function of the application's; as in the parent the turn has no memory then
-            log_turn_failure(error_kind(error), error)
-            return replace(recall, records=(), block=None, trace=replace(recall.trace, failure=error_kind(error)))
-        return replace(recall, block=block, trace=trace)
+        block = self._write(InjectionFormatContext(entries=[search.entry_of(record) for record in recall.records]))
+        return replace(recall, block=block, trace=replace(recall.trace, block_tokens=estimate_tokens(block)))
 
 
 class _ToolSearch(MemoryManager):
@@ -406,13 +400,9 @@ async def _in_worker(work: Callable[[], _T]) -> _T:
             done.set_exception(error)
 
     def run() -> None:
-        result, error = None, None
-        try:
-            result = work()
-        except Exception as raised:
-            error = raised
+        came_of_it = outcome(work)
         with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits
-            loop.call_soon_threadsafe(settle, result, error)
+            loop.call_soon_threadsafe(settle, *came_of_it)
 
     _RECALLS.submit(run)
     return await done

@@ -150,11 +150,13 @@ def test_a_function_of_the_application_that_raises_costs_the_turn_its_memory(set
     def fail(context):
         raise LookupError("Likes tea")
 
-    agent = remembering(ListStore("facts", "Likes tea"), injection={setting: fail})
+    replies, tools = [ToolCall("clock", {}), "Tea."], {"tools": [clock]}
+    agent = remembering(ListStore("facts", "Likes tea"), injection={setting: fail}, replies=replies, agent=tools)
 
     assert agent(ASK).stop_reason == "end_turn"
-    assert blocks_per_call(agent) == [0]
-    assert agent.memory_manager.stats.as_dict()["turn_failures"] == 1
+    assert blocks_per_call(agent) == [0, 0]
+    counts = agent.memory_manager.stats.as_dict()
+    assert (counts["turns"], counts["turn_failures"]) == (1, 1)
     assert "LookupError" in caplog.text
     assert "tea" not in caplog.text
 
