@@ -17,12 +17,14 @@ from turn_builders import Asked, blocks_per_call, judging, last_block, no, proba
 from strands_gated_memory import (
     ConfigurationError,
     GatedMemoryManager,
+    RecallPipeline,
     RecallPolicy,
     RecallStats,
     Record,
+    Turn,
 )
 from strands_gated_memory.errors import DeciderUnavailable
-from strands_gated_memory.retrieval.stores import to_record
+from strands_gated_memory.retrieval.stores import StoreSearch, to_record
 from strands_gated_memory.testing.model import ScriptedModel, ToolCall, blocks_shown
 
 ASK = "What do I drink?"
@@ -492,6 +494,20 @@ def test_the_decision_is_made_off_the_loop():
         return agent
 
     assert last_block(asyncio.run(serve())) == ["Likes tea"]
+
+
+@pytest.mark.parametrize("read", [to_record, lambda entry: to_record(entry)], ids=["ours", "own"])
+def test_a_loop_that_has_ended_is_a_failure_like_others(read):
+    """A recall that nobody waits for any more may outlive it."""
+    ended = asyncio.new_event_loop()
+    ended.close()
+    search = StoreSearch(
+        {"facts": ListStore("facts")}, "tea", max_results=lambda _: 20, to_record=read, loop=ended, timeout_s=1.0
+    )
+
+    recall = RecallPipeline(None).recall(Turn(ASK), ["facts"], search)
+
+    assert [lookup.error for lookup in recall.trace.lookups] == ["unavailable"]
 
 
 def test_a_client_that_is_bound_to_the_loop_is_used_there():
