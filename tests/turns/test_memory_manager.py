@@ -496,7 +496,7 @@ def test_the_decision_is_made_off_the_loop():
     assert last_block(asyncio.run(serve())) == ["Likes tea"]
 
 
-@pytest.mark.parametrize("read", [to_record, lambda entry: to_record(entry)], ids=["ours", "own"])
+@pytest.mark.parametrize("read", [to_record, lambda entry: Record(entry.content, "facts")], ids=["ours", "own"])
 def test_a_loop_that_has_ended_is_a_failure_like_others(read):
     """A recall that nobody waits for any more may outlive it."""
     ended = asyncio.new_event_loop()
