@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
 
 from . import questions as q
 from .questions import About, Answer, Choice, Criteria, NoAnswer, Noul, Question, Score
@@ -18,6 +20,9 @@ from .remembered import remembering_short
 
 SUBJECT = "{subject}"
 """Stands in a wording's instructions for the record or the namespace's description."""
+
+
+_Text = Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,9 +36,11 @@ class Wording:
         ValueError: The criteria do not fit the type, or a level or option that counts as yes does not exist.
     """
 
-    id: str
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    id: _Text
     """Names the wording, such as "gate/criteria"."""
-    instructions: str
+    instructions: _Text
     """The proposition or task. Ends up with the record or description in place of `{subject}`."""
     criteria: Criteria = None
     """As in `Question`."""
