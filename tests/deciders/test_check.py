@@ -13,7 +13,8 @@ from loopback import serving, system_one
 from strands_gated_memory import ConfigurationError, GatedMemorySessionManager, RecallPipeline, Turn, resolve_decider
 from strands_gated_memory.cli import main
 from strands_gated_memory.core.questions import Noul
-from strands_gated_memory.deciders.check import check, decisions, lines, probe
+from strands_gated_memory.deciders.check import check, probe
+from strands_gated_memory.terminal import decisions, lines
 from strands_gated_memory.testing import HashingEncoder, local_agentcore
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])

@@ -8,6 +8,7 @@ from .decider import (
     attribute_of,
     list_members_of,
     name_of,
+    read_safely,
     thresholds_of,
     title_of,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "list_members_of",
     "name_of",
     "probability_of",
+    "read_safely",
     "state_of",
     "thresholds_of",
     "title_of",

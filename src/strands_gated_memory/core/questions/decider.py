@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from ...errors import ConfigurationError
+from ..functions import outcome_of
 from .question import Answer, Question, State
 
 _T = TypeVar("_T")
@@ -99,14 +100,9 @@ def attribute_of(decider: object, name: Attribute, default: Any = None) -> Any:
 
 
 def read_safely(read: Callable[[], _T], otherwise: _T) -> _T:
-    """Return what reading a foreign object gives, and something else if that fails.
-
-    A property, a mapping or a number type of the user's may raise anything.
-    """
-    try:
-        return read()
-    except Exception:  # foreign code that runs where no call of the decider is being waited for
-        return otherwise
+    """Return what reading a foreign object gives, and something else if that fails."""
+    value = outcome_of(read)
+    return otherwise if isinstance(value, Exception) else value
 
 
 def thresholds_of(decider: object) -> dict[str, float]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...core.functions import outcome_of
 from ...errors import ConfigurationError, DeciderRejected, DeciderTimeout, DeciderUnavailable, PromptTooLong
 from ...runtime import forks
 from ...runtime.budget import left
@@ -122,14 +123,13 @@ class LocalEngine:
                 return
             if self._failure is not None and time.monotonic() < self._failure[0]:
                 raise DeciderUnavailable(self._failure[1])
-            try:
-                self._engine = self._load()
-            except Exception as error:
-                why = (
-                    f"strands-decider checkpoint {self.checkpoint!r} cannot be loaded ({type(error).__name__}: {error})"
-                )
+            engine = outcome_of(self._load)
+            if isinstance(engine, Exception):
+                name = f"strands-decider checkpoint {self.checkpoint!r}"
+                why = f"{name} cannot be loaded ({type(engine).__name__}: {engine})"
                 self._failure = (time.monotonic() + _RELOAD_AFTER_S, why)
-                raise DeciderUnavailable(why) from error
+                raise DeciderUnavailable(why) from engine
+            self._engine = engine
         finally:
             self._loading.release()
 
