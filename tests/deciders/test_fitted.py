@@ -330,6 +330,20 @@ def test_what_is_no_such_file_at_all(tmp_path, text):
         RecallPolicy.from_file(path)
 
 
+@pytest.mark.parametrize("name", ["missing.json", "a\0b", "."])
+def test_a_file_that_cannot_be_read(tmp_path, name):
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        resolve_decider(f"fitted:{tmp_path}/{name}")
+
+
+def test_a_file_too_large_to_be_one_is_not_read_whole(tmp_path):
+    path = tmp_path / "large.json"
+    with path.open("wb") as file:
+        file.truncate(20_000_000)
+    with pytest.raises(ConfigurationError, match="over 16,000,000 bytes"):
+        read_fitted(path)
+
+
 def test_a_head_rises_with_its_weights():
     features = [[0.0, 1.0], [0.0, 2.0]]
     one = LogisticHead(inputs=(), encoder_width=1, mean=(0.0, 1.0), scale=(1.0, 2.0), weight=(0.0, 4.0), intercept=-1.0)

@@ -31,14 +31,8 @@ _CONFIG = "strands_decider_config.json"
 class LocalEngine:
     """A strands-decider checkpoint, loaded once, on the best device there is.
 
-    The window is strict: a prompt that does not fit is refused by the engine, never cut.
-
-    Args:
-        checkpoint: A folder, or a repository id on the model hub.
-        device: "cuda", "mps", "cpu"; None: the best available.
-
-    Raises:
-        ConfigurationError: The package is not installed, or the folder holds no checkpoint.
+    The window is strict: a prompt that does not fit is refused by the engine, never cut. See
+    `catalog.strands_decider` for the arguments.
     """
 
     def __init__(self, checkpoint: str | None = None, device: str | None = None) -> None:
