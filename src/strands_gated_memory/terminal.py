@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .core.questions import Decider
+from .core.questions import Decider, attribute_of
 from .core.types import Record, Turn
 from .deciders.check import NEEDS, NEEDS_NOT, Report
 from .policy import RecallPolicy
@@ -18,16 +18,16 @@ def lines(report: Report, spec: str) -> list[str]:
         return [f"{spec}: NOT available", f"  {report.failure}", *members]
     dead = sum(why is not None for why in report.members.values())
     state = f"PARTLY available, {dead} of {len(report.members)} do not answer" if dead else "available"
-    found = [f"{spec}: {state}" + (f", model {report.model}" if report.model else ""), *members]
-    found.append(f"  load or look-up       {report.load_ms:8.0f} ms")
-    found += [
+    printed = [f"{spec}: {state}" + (f", model {report.model}" if report.model else ""), *members]
+    printed.append(f"  load or look-up       {report.load_ms:8.0f} ms")
+    printed += [
         f"  {size:2} question{'s' if size > 1 else ' '}          {'  failed' if ms is None else f'{ms:8.0f}'} ms"
         for size, ms in report.latency_ms.items()
     ]
-    found.append(f"  gate, needs memory    {_shown(report.needs_memory)}   {NEEDS['message']}")
-    found.append(f"  gate, needs nothing   {_shown(report.needs_nothing)}   {NEEDS_NOT['message']}")
-    found.append(f"  gate threshold        {_shown(report.gate_threshold)}   deadline {report.deadline_s:g} s")
-    return [*found, *(f"  ! {note}" for note in report.notes)]
+    printed.append(f"  gate, needs memory    {_shown(report.needs_memory)}   {NEEDS['message']}")
+    printed.append(f"  gate, needs nothing   {_shown(report.needs_nothing)}   {NEEDS_NOT['message']}")
+    printed.append(f"  gate threshold        {_shown(report.gate_threshold)}   deadline {report.deadline_s:g} s")
+    return [*printed, *(f"  ! {note}" for note in report.notes)]
 
 
 def decisions(
@@ -47,16 +47,16 @@ def decisions(
         previous: Texts before the message, oldest first, user and assistant alternating.
     """
     turn = Turn(message, tuple(previous))
-    found_by = [Record(text, namespaces[0]) for text in records]
+    stored = [Record(text, namespaces[0]) for text in records]
 
     def search(name: str) -> list[Record]:
-        return found_by if name == namespaces[0] else []
+        return stored if name == namespaces[0] else []
 
     trace = RecallPipeline(decider).recall(turn, namespaces, search).trace
     gate, cuts = trace.gate, trace.thresholds
     assert gate is not None
-    found = [f"gate {gate.outcome}  {_beside(gate.probability, cuts['gate'])}"]
-    found += [
+    printed = [f"gate {gate.outcome}  {_beside(gate.probability, cuts['gate'])}"]
+    printed += [
         f"  {'search' if name in gate.selected else 'skip'}  {_beside(p, cuts['router'])}  {name}"
         for name, p in gate.namespaces.items()
     ]
@@ -65,26 +65,28 @@ def decisions(
         judging = RecallPipeline(decider, RecallPolicy(gate={"threshold": 0.0}))
         trace = judging.recall(turn, namespaces[:1], search).trace
         calls, judged = (*calls, *(call for call in trace.decider_calls if call.stage == "validator")), trace.judgements
-    counted = getattr(decider, "counted_part", None)
-    for one in judged:
-        beside = _beside(one.probability, trace.thresholds["validator"])
-        found.append(f"  {'keep' if one.keep else 'drop'}  {beside}  {one.rendered}  ({one.reason})")
-        if counted is not None and one.probability is not None:
-            part = counted({"message": message, "previous": list(previous)}, one.rendered)
-            found += [f"        counted: {part}"] if part != one.rendered else []
+    counted = attribute_of(decider, "counted_part")
+    for judgement in judged:
+        beside = _beside(judgement.probability, trace.thresholds["validator"])
+        printed.append(
+            f"  {'keep' if judgement.keep else 'drop'}  {beside}  {judgement.rendered}  ({judgement.reason})"
+        )
+        if counted is not None and judgement.probability is not None:
+            part = counted({"message": message, "previous": list(previous)}, judgement.rendered)
+            printed += [f"        counted: {part}"] if part != judgement.rendered else []
     for call in calls:
         took = f"{call.questions} questions in {1000 * call.seconds:.0f} ms"
-        found.append(
+        printed.append(
             f"{call.stage}: {took}"
             + (f", model {call.model}" if call.model else "")
             + (f", answered by {call.answered_by}" if call.answered_by else "")
         )
-        found += [f"  ! passed over {who}" for who in call.passed_over]
-        found += [f"  ! failed open: {call.cause}"] if call.error else []
-        found += [f"  ! not answered: {dict(call.no_answers)}"] if call.no_answers else []
-        found += [f"  ! {why}" for why in call.explanations.values()]
-        found += [f"  ! {why}" for why in call.untuned]
-    return found
+        printed += [f"  ! passed over {who}" for who in call.passed_over]
+        printed += [f"  ! failed open: {call.cause}"] if call.error else []
+        printed += [f"  ! not answered: {dict(call.no_answers)}"] if call.no_answers else []
+        printed += [f"  ! {why}" for why in call.explanations.values()]
+        printed += [f"  ! {why}" for why in call.untuned]
+    return printed
 
 
 def _beside(probability: float | None, threshold: float | None) -> str:
