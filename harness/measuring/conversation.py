@@ -35,8 +35,7 @@ from strands_gated_memory.demo.arms import (
     run_conversation,
 )
 from strands_gated_memory.demo.persona import MUST_HAVE, Persona, load_persona
-from strands_gated_memory.embedded.cache import VectorCache
-from strands_gated_memory.embedded.encoder import CACHE_ENTRIES, Encoder, default_encoder
+from strands_gated_memory.embedded.encoder import CACHE_ENTRIES, Encoder, VectorCache, default_encoder
 from strands_gated_memory.errors import DeciderUnavailable
 from strands_gated_memory.policy import RecallPolicy
 from strands_gated_memory.testing import local_agentcore, seed_records

@@ -21,8 +21,8 @@ from scipy.special import expit, logit
 
 from strands_gated_memory.core.questions import Thresholds
 from strands_gated_memory.core.render import render_record
-from strands_gated_memory.core.select import Candidate, SelectMode, SelectSettings, select
-from strands_gated_memory.core.types import Record
+from strands_gated_memory.core.select import SelectMode, SelectSettings, select
+from strands_gated_memory.core.types import Record, Row
 from strands_gated_memory.core.wordings import RECORD_CRITERIA
 
 from ..data.datasets import Dataset
@@ -115,9 +115,9 @@ def kept_by(queries: Sequence[Scored], mode: SelectMode, cuts: Sequence[Threshol
     settings = SelectSettings(mode=mode, **_UNLIMITED)
     rows = []
     for query, cut in zip(queries, cuts, strict=True):
-        candidates = [Candidate(Record("", ""), "", float(p)) for p in query.probabilities]
-        reasons = select(candidates, settings, cut, "user_context").reasons
-        keep = np.array([reason is None for reason in reasons], np.bool_)
+        judged = [Row(Record("", ""), probability=float(p)) for p in query.probabilities]
+        selected = select(judged, settings, cut, "user_context").rows
+        keep = np.array([row.reason is None for row in selected], np.bool_)
         relevant, must = query.grades >= grade, query.grades == 2
         rows.append([flags.sum() for flags in (keep & relevant, keep, relevant, keep & must, must)])
     return Kept(*np.array(rows, np.float64).T)

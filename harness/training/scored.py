@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from strands_gated_memory import Noul, RecallPolicy, Record, Thresholds, render_record
 from strands_gated_memory.core.questions import State
 from strands_gated_memory.core.router import choose
-from strands_gated_memory.core.select import Candidate, select
+from strands_gated_memory.core.select import select
+from strands_gated_memory.core.types import Row
 from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA, ROUTE_CRITERIA
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 
@@ -199,11 +200,12 @@ class Scorer:
         chances = [a.noul if isinstance(a, Noul) else None for a in answers.values()]
         if all(chance is None for chance in chances):
             return None, None
-        candidates = [
-            Candidate(Record(text, "records"), f"- {text}", chance) for text, chance in zip(texts, chances, strict=True)
+        rows = [
+            Row(Record(text, "records"), text, chance, line=f"- {text}")
+            for text, chance in zip(texts, chances, strict=True)
         ]
-        reasons = select(candidates, RecallPolicy().select, self.thresholds, "user_context").reasons
+        selected = select(rows, RecallPolicy().select, self.thresholds, "user_context").rows
         return (
             np.array([np.nan if chance is None else chance for chance in chances]),
-            np.array([reason is None for reason in reasons]),
+            np.array([row.reason is None for row in selected]),
         )

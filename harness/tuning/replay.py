@@ -20,7 +20,7 @@ from strands_gated_memory.core import router as router_stage
 from strands_gated_memory.core import select as select_stage
 from strands_gated_memory.core.cuts import CUTS, CutsInForce, cuts_in_force
 from strands_gated_memory.core.tokens import estimate_tokens
-from strands_gated_memory.core.types import Record
+from strands_gated_memory.core.types import Record, Row
 from strands_gated_memory.policy import RecallPolicy
 from strands_gated_memory.reporting.trace_file import TraceLine, TraceRecord
 
@@ -89,7 +89,7 @@ def replay(turn: TraceLine, policy: RecallPolicy) -> Replayed:
     ]
     selection = _selection([turn.records[position] for position in at], policy, cuts)
     unknown = tuple(name for name in searched if name not in looked_up)
-    kept = tuple(sorted(at[position] for position in selection.kept))
+    kept = tuple(position for position, row in zip(at, selection.rows, strict=True) if row.reason is None)
     return Replayed(turn, opens, searched, kept, unknown, selection.tokens)
 
 
@@ -97,14 +97,13 @@ def _selection(records: Sequence[TraceRecord], policy: RecallPolicy, cuts: CutsI
     settings = policy.select
     if any(record.rendered is None for record in records):
         settings = settings.model_copy(update={"max_context_tokens": None})
-    candidates = [_candidate(record) for record in records]
-    return select_stage.select(candidates, settings, cuts.thresholds(), TAG)
+    return select_stage.select([_row(record) for record in records], settings, cuts.thresholds(), TAG)
 
 
-def _candidate(record: TraceRecord) -> select_stage.Candidate:
+def _row(record: TraceRecord) -> Row:
     stored = Record(record.text or "", record.namespace, record.score, record.id)
     line = block_stage.line_of(record.rendered, stored, False) if record.rendered else ""
-    return select_stage.Candidate(stored, line, record.probability)
+    return Row(stored, record.rendered or "", record.probability, line=line)
 
 
 def _cuts(turn: TraceLine, policy: RecallPolicy) -> CutsInForce:
@@ -154,8 +153,8 @@ def figures(replayed: Sequence[Replayed], grades: Mapping[str, Mapping[str, int]
 def _tokens_before(one: Replayed) -> int:
     if one.turn.block is not None:
         return estimate_tokens(one.turn.block)
-    candidates = [_candidate(one.turn.records[at]) for at in one.before]
-    block = block_stage.block_of([candidates[at].line for at in select_stage.injection_order(candidates)], TAG)
+    ordered = select_stage.injection_order([_row(one.turn.records[at]) for at in one.before])
+    block = block_stage.block_of([row.line for row in ordered], TAG)
     return estimate_tokens(block) if block else 0
 
 

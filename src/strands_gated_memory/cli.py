@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .deciders.resolve import resolve_text
-from .errors import ConfigurationError, StageError
+from .errors import ConfigurationError, DeciderUnavailable, StageError
 
 PARTLY_DEAD = 3
 """The exit status of `check` for a list of which a member does not answer."""
@@ -98,6 +98,7 @@ def _check(spec: str) -> int:
 
 
 def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[str], previous: Sequence[str]) -> int:
+    from . import warm
     from .terminal import decisions
 
     if len(previous) % 2:
@@ -107,19 +108,15 @@ def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[s
             '--previous "what the assistant replied"'
         )
     decider = resolve_text(spec)
-    warm = getattr(decider, "warm", None)
     try:
-        if callable(warm):
-            warm()
-    except StageError as error:
-        print(f"strands-gated-memory: {error}", file=sys.stderr)
+        warm(decider)
+    except DeciderUnavailable as error:
+        cause = error.__cause__
+        print(f"strands-gated-memory: {cause if isinstance(cause, StageError) else error}", file=sys.stderr)
         return 1
-    except Exception as error:  # torch, onnxruntime: whatever the model's library raises
-        print(f"strands-gated-memory: {spec} cannot be loaded ({type(error).__name__}: {error})", file=sys.stderr)
-        return 1
-    found = decisions(decider, message, namespaces, records, previous)
-    print("\n".join(found))
-    return 1 if found[0].startswith("gate failed") else 0
+    decided = decisions(decider, message, namespaces, records, previous)
+    print("\n".join(decided))
+    return 1 if decided[0].startswith("gate failed") else 0
 
 
 def _demo(path: Path | None, *, as_json: bool) -> int:

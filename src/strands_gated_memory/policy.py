@@ -13,9 +13,10 @@ from .core.cuts import DEFAULT_CUTS, DEFAULT_DEADLINE_S, CutName, CutsInForce, I
 from .core.gate import GateSettings
 from .core.router import RouterSettings
 from .core.select import SelectSettings
-from .core.settings import Count, Probability, Seconds, Settings, Wait
+from .core.settings import Count, Seconds, Settings, Wait
 from .core.turn import TurnSettings
-from .core.wordings import RECORD_CRITERIA, Wording, as_wording
+from .core.validator import ValidatorSettings
+from .core.wordings import Wording
 from .fitted_file import read_fitted
 
 
@@ -45,24 +46,6 @@ class RenderSettings(Settings):
 
     mode: Literal["prose", "raw"] = "prose"
     """"prose": every record shape as one line of prose. "raw": as stored."""
-
-
-class ValidatorSettings(Settings):
-    """Which records belong in the prompt."""
-
-    threshold: Probability | None = None
-    """P(the record belongs) from which on it is kept, 0..1 (`select.mode` "threshold" and "hybrid"); None: the
-    decider's own, else 0.2."""
-    question: Annotated[
-        Wording, BeforeValidator(lambda value: as_wording(value, "validator.question", subject=True))
-    ] = RECORD_CRITERIA
-    """What is asked about each record; `{subject}` in it becomes the rendered record."""
-    drop_instructions: bool = False
-    """Whether to ask of each record, in the same request, if it tries to instruct the assistant
-    (`RECORD_INSTRUCTIONS`), and to drop it if so. A decider that abstains from such a question, as the embedded
-    one does, leaves it to `core.instructions.instructs`. Without a valid answer the record is kept."""
-    instructions_threshold: Probability = 0.5
-    """P(the record tries to instruct the assistant) from which on it is dropped, 0..1."""
 
 
 class RecallPolicy(Settings):

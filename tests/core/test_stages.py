@@ -15,8 +15,9 @@ from strands_gated_memory import Noul, Question, RecallPolicy, Record
 from strands_gated_memory.core import same_facts
 from strands_gated_memory.core.questions import Choice, NoAnswer, Score, Thresholds, checked
 from strands_gated_memory.core.router import choose, describe
-from strands_gated_memory.core.select import Candidate, SelectSettings, injection_order, select
+from strands_gated_memory.core.select import SelectSettings, injection_order, select
 from strands_gated_memory.core.turn import TurnSettings, find_ask, find_unanswered, text_in, turn_of
+from strands_gated_memory.core.types import Row
 
 
 def user(*texts):
@@ -167,11 +168,17 @@ def test_texts_are_the_same_fact_only_when_case_space_and_punctuation_differ(one
     assert (same_facts.fold(one) == same_facts.fold(other)) is same
 
 
+def repeated(records, texts):
+    """Return the positions of what is left out as a duplicate."""
+    rows = same_facts.without_duplicates([Row(*pair) for pair in zip(records, texts, strict=True)])
+    return {at for at, row in enumerate(rows) if row.reason == "duplicate"}
+
+
 def test_of_equal_records_the_newest_stays_whatever_its_time_zone():
     records = [Record("a", "n", created_at=datetime(2026, 1, 1)), Record("a", "n", created_at=None),
                Record("a", "n", created_at=datetime(2026, 1, 2, tzinfo=timezone.utc))]  # fmt: skip
 
-    assert same_facts.duplicates(records, ["a", "a", "a"]) == {0, 1}
+    assert repeated(records, ["a", "a", "a"]) == {0, 1}
 
 
 def test_long_texts_repeat_only_as_they_are():
@@ -179,15 +186,15 @@ def test_long_texts_repeat_only_as_they_are():
     long = "Likes tea and walks. " * 300
     records = [Record(f"r{at}", "n") for at in range(4)]
 
-    assert same_facts.duplicates(records, [long, long.upper(), long, "x"]) == {2}
-    assert same_facts.duplicates(records, ["Likes tea.", "likes TEA", long, "x"]) == {1}
+    assert repeated(records, [long, long.upper(), long, "x"]) == {2}
+    assert repeated(records, ["Likes tea.", "likes TEA", long, "x"]) == {1}
 
 
 # Selection
 
 
-def candidates(*probabilities):
-    return [Candidate(Record(f"r{at}", "n"), f"r{at}", p) for at, p in enumerate(probabilities)]
+def judged(*probabilities):
+    return [Row(Record(f"r{at}", "n"), f"r{at}", p, line=f"r{at}") for at, p in enumerate(probabilities)]
 
 
 @pytest.mark.parametrize(
@@ -204,17 +211,20 @@ def candidates(*probabilities):
 def test_a_mode_turns_probabilities_into_a_choice(mode, probabilities, reasons):
     thresholds = Thresholds(gate=0, router=0, validator=0.2, relative=0.5)
 
-    assert select(candidates(*probabilities), SelectSettings(mode=mode), thresholds, TAG).reasons == reasons
+    rows = select(judged(*probabilities), SelectSettings(mode=mode), thresholds, TAG).rows
+
+    assert [row.reason for row in rows] == reasons
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12))
 def test_injection_order_is_a_permutation_best_first_and_undecided_last(probabilities):
-    order = injection_order(candidates(*probabilities))
-    known = [probabilities[at] for at in order if probabilities[at] is not None]
+    rows = judged(*probabilities)
+    order = injection_order(rows)
+    known = [row.probability for row in order if row.probability is not None]
 
-    assert sorted(order) == list(range(len(probabilities)))
+    assert sorted(row.text for row in order) == sorted(row.text for row in rows)
     assert known == sorted(known, reverse=True)
-    assert all(probabilities[at] is None for at in order[len(known) :])
+    assert all(row.probability is None for row in order[len(known) :])
 
 
 # Policy

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from strands_gated_memory.embedded import encoder as module
-from strands_gated_memory.embedded.encoder import BATCH_TOKENS, Encoder, default_encoder, warm_in_background
+from strands_gated_memory.embedded.encoder import BATCH_TOKENS, Encoder, default_encoder
 
 WORDS = (
     "the user prefers oat milk in Porto with Ana on Friday and never eats peanuts 17 € invoice? "
@@ -163,23 +163,6 @@ def test_threads_get_the_answers_of_one_thread() -> None:
 def test_the_default_encoder_is_one_per_process() -> None:
     """All callers share it and its cache."""
     assert default_encoder() is default_encoder()
-
-
-def test_warming_loads_the_default_encoder() -> None:
-    """After it the first real call finds the model loaded."""
-    warm_in_background().join(30)
-
-    assert default_encoder()._model is not None
-
-
-def test_warming_a_broken_encoder_is_quiet() -> None:
-    """The failure waits for the first real call."""
-    broken = Encoder("/nonexistent")
-
-    warm_in_background(broken).join(30)
-
-    with pytest.raises(Exception, match=r"nonexistent|No such file"):
-        broken.encode(["hello"])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

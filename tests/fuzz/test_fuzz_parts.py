@@ -26,7 +26,7 @@ from strands_gated_memory.core import block, same_facts
 from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score, checked
 from strands_gated_memory.core.render import render_record
 from strands_gated_memory.core.turn import TurnSettings, find_ask, find_unanswered, text_in, turn_of
-from strands_gated_memory.core.types import SearchResult
+from strands_gated_memory.core.types import Row, SearchResult
 from strands_gated_memory.errors import RetrievalError
 from strands_gated_memory.retrieval.agentcore import (
     MAX_QUERY_CHARACTERS,
@@ -105,17 +105,17 @@ def test_a_block_has_one_tag_and_a_line_per_record(sources, created_at, show_dat
 @given(st.lists(st.tuples(record_text, moments, st.none() | st.sampled_from(["a", "b"])), max_size=6))
 def test_duplicates_leave_one_of_each(items):
     """What is left out repeats something that stays; nothing that stays repeats another."""
-    records = [Record(source, "n", record_id=name, created_at=at) for source, at, name in items]
-    rendered = [render_record(source) for source, _, _ in items]
+    rows = [
+        Row(Record(source, "n", record_id=name, created_at=at), render_record(source)) for source, at, name in items
+    ]
 
-    out = same_facts.duplicates(records, rendered)
+    staying = [row for row in same_facts.without_duplicates(rows) if row.reason is None]
 
-    staying = [at for at in range(len(records)) if at not in out]
-    keys = [same_facts.fold(rendered[at]) for at in staying if rendered[at]]
+    keys = [same_facts.fold(row.text) for row in staying if row.text]
     assert len(keys) == len(set(keys))
-    ids = [records[at].record_id for at in staying if records[at].record_id]
+    ids = [row.record.record_id for row in staying if row.record.record_id]
     assert len(ids) == len(set(ids))
-    assert bool(staying) == bool(records)
+    assert bool(staying) == bool(rows)
 
 
 @fuzz(short=150)

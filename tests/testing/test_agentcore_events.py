@@ -2,7 +2,9 @@
 
 from datetime import datetime, timezone
 
+import boto3
 import pytest
+from botocore.config import Config
 
 SECOND = 1_700_000_000
 
@@ -232,6 +234,20 @@ def test_event_limits(core, client, field, change):
 
     assert [row["name"] for row in caught.value.response["fieldList"]] == [field]
     assert "xxx" not in str(caught.value)
+
+
+@pytest.mark.parametrize("change", [{"payload": [{}]}, {"actorId": None}, {"metadata": {"": {"stringValue": "x"}}}])
+def test_what_a_careless_client_sends_is_refused(core, change):
+    """A client that checks nothing itself meets the service's check of unions, required members and minimums."""
+    careless = boto3.client("bedrock-agentcore", config=Config(parameter_validation=False))
+    request = {"actorId": "bob", "sessionId": "s1", "eventTimestamp": "2026-01-02T03:04:05Z", "payload": [{"blob": 1}]}
+    careless.create_event(memoryId=core.memory_id, **request)
+
+    with pytest.raises(careless.exceptions.ValidationException) as caught:
+        careless.create_event(memoryId=core.memory_id, **request | change)
+
+    assert caught.value.response["reason"] == "CannotParse"
+    assert next(iter(change)) in str(caught.value)
 
 
 @pytest.mark.parametrize("more", [{"maxResults": 101}, {"filter": {"branch": {"name": "-"}}}])

@@ -68,6 +68,13 @@ def test_a_record_without_strategy_still_reports_one(core, client):
     assert get(client, core, create_one(client, core))["memoryStrategyId"] == "self-managed"
 
 
+def test_the_records_of_a_batch_are_of_one_moment(core, client):
+    """None is newer than another, so that what prefers the newer one has no reason to."""
+    create(client, core, *(entry(number) for number in range(20)))
+
+    assert len({row["createdAt"] for row in listed(client, core)["memoryRecordSummaries"]}) == 1
+
+
 def test_a_client_token_stores_a_batch_once(core, client):
     """The same token answers with the same ids; with other records it is refused."""
     first = create(client, core, entry(), clientToken="t")

@@ -83,7 +83,7 @@ def test_an_agent_dropped_in_the_middle_of_a_turn_is_collected(bench):
     gc.collect()
 
     assert gone() is None
-    assert manager._agents == {}
+    assert len(manager._conversations) == 0
 
 
 def test_a_late_search_of_a_dropped_manager_harms_nothing():
@@ -160,7 +160,7 @@ def _until(condition, seconds=10.0):
 _LOCKS = {
     "counters": lambda manager: manager.stats._lock,
     "log": lambda manager: log._lock,
-    "agents": lambda manager: manager._agents_lock,
+    "agents": lambda manager: manager._conversations._lock,
     "pinned": lambda manager: manager._source.pipeline._searcher._pinned._lock,
     "rotation": lambda manager: trace_file._ROTATING,
 }

@@ -99,7 +99,7 @@ def test_what_on_recall_raises_is_logged_not_raised(bench, caplog):
     agent("What do I drink?")
 
     assert blocks_per_call(agent) == [1]
-    assert "on_recall raised" in caplog.text
+    assert "reporter=<on_recall>" in caplog.text
     assert "KeyError" in caplog.text
     assert MARKER not in caplog.text
     assert manager.stats.as_dict()["turn_failures"] == 0

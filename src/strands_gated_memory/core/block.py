@@ -12,7 +12,7 @@ from typing import Literal
 
 from ..errors import ConfigurationError
 from .settings import Settings
-from .types import Record
+from .types import Record, Row
 
 
 class InjectSettings(Settings):
@@ -54,6 +54,13 @@ def line_of(rendered: str, record: Record, show_dates: bool) -> str:
     """
     date = f"[{record.created_at:%Y-%m-%d}] " if show_dates and isinstance(record.created_at, datetime) else ""
     return date + escape(rendered)
+
+
+def with_lines(rows: Sequence[Row], show_dates: bool) -> list[Row]:
+    """Return the rows, each that is not left out with its line of the block."""
+    return [
+        row if row.reason is not None else row._replace(line=line_of(row.text, row.record, show_dates)) for row in rows
+    ]
 
 
 def escape(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from .remembered import remembering_short
-from .types import Record
+from .types import Row
 
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-"})
 _MEANINGFUL = frozenset("#%&@*/\\")  # C and C#, 5 and 5 %, a path: the sign tells them apart
@@ -60,32 +60,25 @@ def epoch(created_at: object) -> float:
     return (aware - datetime(1970, 1, 1, tzinfo=timezone.utc)).total_seconds()
 
 
-def duplicates(records: Sequence[Record], rendered: Sequence[str]) -> set[int]:
-    """Return the positions of records that repeat another one.
+def without_duplicates(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows; those that repeat another one are left out as "duplicate".
 
-    Args:
-        records: The records of one turn.
-        rendered: Each record as one line of prose; "" never counts as equal to anything, and one of over 4,000
-            characters to itself alone: folding it would take its time.
-
-    Returns:
-        Positions to leave out: of records with the same id, or the same folded text, the newest stays;
-        the first of equally new ones.
+    Of rows with the same record id, or the same folded text, the newest stays; the first of equally new ones. An empty
+    text equals nothing, and one of over 4,000 characters itself alone: folding it would take its time.
     """
-    ids = [str(record.record_id) if record.record_id else None for record in records]
-    texts = [(fold(text) if len(text) <= _LONG else text) if text else None for text in rendered]
+    ids = [str(row.record.record_id) if row.record.record_id else None for row in rows]
+    texts = [(fold(row.text) if len(row.text) <= _LONG else row.text) if row.text else None for row in rows]
     if not (_any_repeat(ids) or _any_repeat(texts)):
-        return set()
-    kept: dict[tuple[str, str], int] = {}
-    out: set[int] = set()
-    newest_first = sorted(range(len(records)), key=lambda at: -epoch(records[at].created_at))
+        return list(rows)
+    seen: set[tuple[str, str]] = set()
+    unique = list(rows)
+    newest_first = sorted(range(len(rows)), key=lambda at: -epoch(rows[at].record.created_at))
     for at in newest_first:
-        keys = [(kind, key) for kind, key in (("id", ids[at]), ("text", texts[at])) if key is not None]
-        if any(key in kept for key in keys):
-            out.add(at)
-        for key in keys:
-            kept.setdefault(key, at)
-    return out
+        keys = {(kind, key) for kind, key in (("id", ids[at]), ("text", texts[at])) if key is not None}
+        if keys & seen:
+            unique[at] = rows[at]._replace(reason="duplicate")
+        seen |= keys
+    return unique
 
 
 def _any_repeat(keys: Sequence[str | None]) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
@@ -17,7 +18,7 @@ from .same_facts import epoch
 from .settings import Count, Probability, Settings
 from .shorten import shortened
 from .tokens import TokenCounter, estimate_tokens
-from .types import Record
+from .types import Record, Row
 
 SelectMode = Literal["threshold", "ranking", "hybrid"]
 """How probabilities become a choice.
@@ -81,26 +82,14 @@ class SelectSettings(Settings):
     """Counts the tokens of a text; default: characters / 4, rounded up."""
 
 
-class Candidate(NamedTuple):
-    """A record that may be injected."""
-
-    record: Record
-    line: str
-    """What it would add to the block, escaped."""
-    probability: float | None
-    """P(it belongs), 0..1; None without a decision."""
-
-
 @dataclass(frozen=True)
 class Selection:
-    """What of the candidates goes into the block; by position."""
+    """What goes into the block."""
 
-    reasons: Sequence[str | None]
-    """Why each is left out; None for those that go in."""
-    kept: Sequence[int]
+    rows: list[Row]
+    """Every row, in the order given; those that do not go in with the reason."""
+    kept: list[Row]
     """Those that go in, in injection order."""
-    shortened: frozenset[int]
-    """Those of which only the beginning goes in."""
     block: str | None
     """The block, None when nothing goes in."""
     tokens: int
@@ -116,39 +105,18 @@ def search_score(record: Record) -> float | None:
     return None if math.isnan(score) else score
 
 
-def injection_order(candidates: Sequence[Candidate]) -> list[int]:
-    """Return positions in injection order.
+def injection_order(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows by probability, best first; ties newest first, then in the order given.
 
-    By probability, best first; ties newest first, then in the order given. Candidates without a
-    decision follow in the order given.
+    Rows without a decision follow in the order given.
     """
-    judged = sorted(
-        (-candidate.probability, -epoch(candidate.record.created_at), at)
-        for at, candidate in enumerate(candidates)
-        if candidate.probability is not None
-    )
-    rest = [at for at, candidate in enumerate(candidates) if candidate.probability is None]
-    return [at for _, _, at in judged] + rest
-
-
-def _by_score(records: dict[int, Record]) -> list[int]:
-    """Return positions: the best of each namespace, then by score and, without one, in turns by namespace."""
-    scores = {at: search_score(record) for at, record in records.items()}
-    ranks: dict[int, int] = {}
-    found: dict[str, int] = {}
-    best_first = sorted(records, key=lambda at: (-math.inf if (score := scores[at]) is None else -score, at))
-    for at in best_first:
-        ranks[at] = found[records[at].namespace] = found.get(records[at].namespace, -1) + 1
-    scored = [at for at in best_first if scores[at] is not None]
-    in_turns = sorted((at for at in records if scores[at] is None), key=lambda at: (ranks[at], at))
-    # Records without a score are those of pinned namespaces, which must not be missed: theirs come first.
-    firsts = [at for at in (*in_turns, *scored) if ranks[at] == 0]
-    others = [[at for at in part if ranks[at] > 0] for part in (scored, in_turns)]
-    return firsts + [at for pair in zip_longest(*others) for at in pair if at is not None]
+    decided = [row for row in rows if row.probability is not None]
+    decided.sort(key=lambda row: (-(row.probability or 0.0), -epoch(row.record.created_at)))
+    return decided + [row for row in rows if row.probability is None]
 
 
 def select(
-    candidates: Sequence[Candidate],
+    rows: Sequence[Row],
     settings: SelectSettings,
     thresholds: Thresholds,
     context_tag: str,
@@ -157,117 +125,161 @@ def select(
     """Return what goes into the block.
 
     Args:
-        candidates: In the order in which they were found.
+        rows: In the order in which they were found; those that are left out already stay so.
         settings: Mode and limits.
         thresholds: Those in force; of them `validator` and `relative` count.
         context_tag: The tag of the block.
         counter: Counts tokens; default `settings.token_counter`.
     """
-    best = max((c.probability for c in candidates if c.probability is not None), default=0.0)
-    reasons = [_misses(c.probability, settings.mode, thresholds, best) for c in candidates]
-    order = [at for at in injection_order(candidates) if reasons[at] is None]
-    counter = counter or TokenCounter(settings.token_counter)
-    filling = _Filling(candidates, settings, context_tag, counter, reasons, order)
-    if settings.undecided_order == "score":
-        decided = [at for at in order if candidates[at].probability is not None]
-        undecided = {at: candidates[at].record for at in order[len(decided) :]}
-        filling.best_first = decided + _by_score(undecided)
-        filling.reserved = len({record.namespace for record in undecided.values()})
-    return filling.fill()
+    present = [row for row in rows if row.reason is None]
+    best = max((row.probability for row in present if row.probability is not None), default=0.0)
+    places = {id(row): _Place(row, _misses(row.probability, settings.mode, thresholds, best)) for row in present}
+    order = [place for row in injection_order(present) if (place := places[id(row)]).reason is None]
+    filling = _Filling(settings, context_tag, counter or TokenCounter(settings.token_counter), order)
+    tokens = filling.fill()
+    kept = [place.taken() for place in order if place.line is not None]
+    ended = [places[id(row)].taken() if id(row) in places else row for row in rows]
+    return Selection(ended, kept, filling.block(), math.ceil(tokens))
 
 
-@dataclass
+@dataclass(eq=False)
+class _Place:
+    """One row while the block is being filled."""
+
+    row: Row
+    reason: str | None
+    line: str | None = None
+    """What goes in, None if nothing does."""
+    cost: float = 0.0
+
+    def taken(self) -> Row:
+        """Return the row as it ended up."""
+        if self.line is None:
+            return self.row._replace(reason=self.reason)
+        shortened = self.line != self.row.line
+        return self.row._replace(line=self.line, shortened=True) if shortened else self.row
+
+
+def _by_score(places: Sequence[_Place]) -> list[_Place]:
+    """Return places: the best of each namespace, then by score and, without one, in turns by namespace."""
+    scores = {id(place): search_score(place.row.record) for place in places}
+    best_first = sorted(places, key=lambda place: -math.inf if (s := scores[id(place)]) is None else -s)
+    ranks: dict[int, int] = {}
+    found: Counter[str] = Counter()
+    for place in best_first:
+        ranks[id(place)] = found[place.row.record.namespace]
+        found[place.row.record.namespace] += 1
+    scored = [place for place in best_first if scores[id(place)] is not None]
+    in_turns = sorted((p for p in places if scores[id(p)] is None), key=lambda place: ranks[id(place)])
+    # Records without a score are those of pinned namespaces, which must not be missed: theirs come first.
+    firsts = [place for place in (*in_turns, *scored) if ranks[id(place)] == 0]
+    others = [[place for place in part if ranks[id(place)] > 0] for part in (scored, in_turns)]
+    return firsts + [place for pair in zip_longest(*others) for place in pair if place is not None]
+
+
 class _Filling:
-    """One block while it is being filled."""
+    """One block while it is being filled.
 
-    candidates: Sequence[Candidate]
-    settings: SelectSettings
-    tag: str
-    count: TokenCounter
-    reasons: list[str | None]
-    order: Sequence[int]
-    """Those that may go in, in injection order."""
-    best_first: Sequence[int] = ()
-    """The same in the order in which the limits let them in; empty: in injection order."""
-    reserved: int = 0
-    """How many namespaces hold one without a decision."""
-    lines: dict[int, str] = field(default_factory=dict)
-    """What goes in."""
-    costs: dict[int, float] = field(default_factory=dict)
+    Args:
+        settings: The limits.
+        tag: The block's.
+        count: Counts tokens.
+        order: What may go in, in injection order.
+    """
 
-    def fill(self) -> Selection:
-        self.best_first = self.best_first or self.order
-        limit = self.settings.max_context_tokens
-        for at in self.best_first:
-            if self._has_place(at):
-                self.lines[at] = self.candidates[at].line
+    def __init__(self, settings: SelectSettings, tag: str, count: TokenCounter, order: Sequence[_Place]) -> None:
+        self._settings, self._tag, self._count, self._order = settings, tag, count, order
+        self._best_first = order
+        """The order in which the limits let them in."""
+        self._reserved = 0
+        """How many namespaces hold one without a decision."""
+        self._taken = 0
+        if settings.undecided_order == "score":
+            undecided = [place for place in order if place.row.probability is None]
+            self._best_first = [*order[: len(order) - len(undecided)], *_by_score(undecided)]
+            self._reserved = len({place.row.record.namespace for place in undecided})
+
+    def fill(self) -> float:
+        """Decide what goes in, and return the block's tokens."""
+        limit = self._settings.max_context_tokens
+        for place in self._best_first:
+            if self._has_room_for(place):
+                self._take(place, place.row.line, 0.0)
         tokens = self._tokens()
         if limit is not None and tokens > limit:
-            self.lines.clear()
+            for place in self._order:
+                place.line = None
+            self._taken = 0
             self._fill_within(limit)
             tokens = self._fit(limit)
-        kept = [at for at in self.order if at in self.lines]
-        for at in self.order:
-            if at not in self.lines:
-                self.reasons[at] = self.reasons[at] or "max_records"
-        cut = frozenset(at for at in kept if self.lines[at] != self.candidates[at].line)
-        return Selection(self.reasons, kept, cut, self._block(), math.ceil(tokens))
+        for place in self._order:
+            if place.line is None:
+                place.reason = place.reason or "max_records"
+        return tokens
 
-    def _has_place(self, at: int) -> bool:
+    def _tokens(self) -> float:
+        block = self.block()
+        return self._count(block) if block else 0.0
+
+    def block(self) -> str | None:
+        return block_of([place.line for place in self._order if place.line is not None], self._tag)
+
+    def _has_room_for(self, place: _Place) -> bool:
         """Tell whether the limit of records lets one more in: decided ones leave a place for each namespace's best."""
-        most = self.settings.max_records
+        most = self._settings.max_records
         if most is None:
             return True
-        if self.candidates[at].probability is not None:
-            most -= min(self.reserved, most // 2)
-        return len(self.lines) < most
+        if place.row.probability is not None:
+            most -= min(self._reserved, most // 2)
+        return self._taken < most
+
+    def _take(self, place: _Place, line: str | None, cost: float) -> float:
+        """Let a line in, and return what it costs; without a line nothing."""
+        if line is None:
+            return 0.0
+        place.reason, place.line, place.cost = None, line, cost
+        self._taken += 1
+        return cost
 
     def _fill_within(self, limit: int) -> None:
         """Take what fits, best first, and of the best that does not fit its beginning."""
-        left = limit - self.count(block_of([""], self.tag) or "")
+        left = limit - self._count(block_of([""], self._tag) or "")
         kept_free = self._cost_of_undecided_bests(left / 2)
-        may_shorten = self.settings.shorten
-        too_long: int | None = None
-        for at in self.best_first:
-            if not self._has_place(at):
+        may_shorten = self._settings.shorten
+        too_long: _Place | None = None
+        for place in self._best_first:
+            if not self._has_room_for(place):
                 continue
-            line, cost = self.candidates[at].line, self._cost(self.candidates[at].line)
-            is_decided = self.candidates[at].probability is not None
+            line, cost = place.row.line, self._cost(place.row.line)
+            is_decided = place.row.probability is not None
             room = left - kept_free if is_decided else left
             if cost <= room:
-                left -= self._take(at, line, cost)
+                left -= self._take(place, line, cost)
                 continue
-            self.reasons[at] = "max_context_tokens"
+            place.reason = "max_context_tokens"
             if not is_decided:
-                too_long = at if too_long is None else too_long
+                too_long = too_long or place
             elif may_shorten:
-                left -= self._take(at, *self._beginning(line, cost, room))
+                left -= self._take(place, *self._beginning(line, cost, room))
                 may_shorten = False
         # Nothing says that one without a decision is better than those that fit whole: it gets what they leave.
-        if too_long is not None and may_shorten and self._has_place(too_long):
-            line = self.candidates[too_long].line
+        if too_long is not None and may_shorten and self._has_room_for(too_long):
+            line = too_long.row.line
             self._take(too_long, *self._beginning(line, self._cost(line), left))
 
     def _cost_of_undecided_bests(self, most: float) -> float:
         """Return what decided ones leave for each namespace's best undecided one: what the best of these cost."""
-        undecided = [at for at in self.best_first if self.candidates[at].probability is None]
-        if len(undecided) == len(self.best_first):
+        undecided = [place for place in self._best_first if place.row.probability is None]
+        if len(undecided) == len(self._best_first):
             return 0.0  # nobody has to leave anything
         total = 0.0
-        for at in undecided[: self.reserved]:
-            cost = self._cost(self.candidates[at].line)
+        for place in undecided[: self._reserved]:
+            cost = self._cost(place.row.line)
             total += cost if total + cost <= most else 0.0
         return total
 
     def _cost(self, line: str) -> float:
-        return self.count.roughly(line + "\n")
-
-    def _take(self, at: int, line: str | None, cost: float) -> float:
-        if line is None:
-            return 0.0
-        self.reasons[at] = None
-        self.lines[at], self.costs[at] = line, cost
-        return cost
+        return self._count.roughly(line + "\n")
 
     def _beginning(self, line: str, cost: float, left: float) -> tuple[str | None, float]:
         """Return the beginning of a line that costs no more than is left, and what it costs; None if there is none."""
@@ -285,23 +297,15 @@ class _Filling:
     def _fit(self, limit: int) -> float:
         """Leave out the last ones until the whole block is within the limit: a counter's parts need not add up."""
         hurry = 1.0
-        while (tokens := self._tokens()) > limit and self.lines:
+        while (tokens := self._tokens()) > limit and any(place.line is not None for place in self._order):
             excess = hurry * (tokens - limit)
-            for at in [at for at in reversed(self.best_first) if at in self.lines]:
-                self.reasons[at] = "max_context_tokens"
-                del self.lines[at]
-                excess -= self.costs[at]
+            for place in [place for place in reversed(self._best_first) if place.line is not None]:
+                excess -= place.cost
+                place.reason, place.line = "max_context_tokens", None
                 if excess <= 0.0:
                     break
             hurry *= 2.0
         return tokens
-
-    def _tokens(self) -> float:
-        block = self._block()
-        return self.count(block) if block else 0.0
-
-    def _block(self) -> str | None:
-        return block_of([self.lines[at] for at in self.order if at in self.lines], self.tag)
 
 
 _TRIES = 8

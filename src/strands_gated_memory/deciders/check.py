@@ -28,12 +28,13 @@ from ..core.questions import (
 )
 from ..core.types import UNDECIDED
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
-from ..errors import BadAnswer, ConfigurationError, error_kind
+from ..errors import BadAnswer, ConfigurationError, DeciderUnavailable, error_kind
 from ..runtime import budget, forks
+from ..runtime.asking import KINDS
 from ..runtime.breaker import identity_of
+from ..runtime.guard import Guard
 from ..runtime.loading import load
 from ..runtime.workers import DECISIONS
-from .waiting import result_of
 
 logger = logging.getLogger(__name__)
 
@@ -151,19 +152,17 @@ def _answers(
 
     As in a turn a thread asks, so that a decider that blocks holds nobody, and no event loop runs there.
     """
-
-    def ask() -> Reply:
-        with budget.limited_to(seconds):
-            future = DECISIONS.submit(lambda: asked(decider, state, questions), lane=("check", id(decider)))
-        reply = result_of(future, seconds)
-        for answer in reply.values():
-            if isinstance(answer, NoAnswer) and answer.reason not in undecided:
-                why = f" ({answer.why})" if answer.why else ""
-                raise BadAnswer(f"the probe question was not answered: {answer.reason}{why}")
-        return reply
-
-    outcome = outcome_of(ask)
-    return _said(outcome) if isinstance(outcome, Exception) else outcome
+    guard = Guard(DECISIONS, KINDS, lane=("check", id(decider)))
+    with budget.limited_to(seconds):
+        reply, error = guard.begin(lambda: asked(decider, state, questions)).end(seconds)
+    if reply is None:
+        # What is no `Exception`, such as SystemExit, ends the call alone.
+        return _said(error if isinstance(error, Exception) else DeciderUnavailable(f"it raised {type(error).__name__}"))
+    for answer in reply.values():
+        if isinstance(answer, NoAnswer) and answer.reason not in undecided:
+            why = f" ({answer.why})" if answer.why else ""
+            return _said(BadAnswer(f"the probe question was not answered: {answer.reason}{why}"))
+    return reply
 
 
 def _load_failure(decider: Decider, key: object = None) -> str | None:
@@ -175,13 +174,16 @@ def _said(error: Exception) -> str:
     return f"{error_kind(error)}: {error}"
 
 
-def _failures(decider: Decider, seconds: float | None, key: object = None) -> dict[str, str | None]:
+def _failures(
+    decider: Decider, seconds: float | None, key: object = None, *, remote_alone: bool = False
+) -> dict[str, str | None]:
     """Load and probe a decider, or each member of a list; return per name what went wrong, None where nothing did.
 
     Args:
         decider: Whom to ask.
         seconds: How long to wait for each answer; None: each one's own deadline, 0: it is only loaded.
         key: Who the decider is, see `breaker_of`; default the decider itself.
+        remote_alone: Whether only those that talk to something are probed; the others are only loaded.
     """
     members = list_members_of(decider)
     names = [name for name, _ in members]
@@ -190,6 +192,8 @@ def _failures(decider: Decider, seconds: float | None, key: object = None) -> di
         # Lists within a list may repeat a name.
         unique = name if names.count(name) <= 1 else f"{name} ({at + 1})"
         wait = _deadline_s(member) if seconds is None else seconds
+        if remote_alone and not attribute_of(member, "remote", False):
+            wait = 0
         failures[unique] = _load_failure(member, None if members else key) or (probe(member, wait) if wait else None)
     return failures
 
@@ -280,7 +284,7 @@ def _in_background(decider: Decider, asks: bool, room: threading.BoundedSemaphor
 
 
 def _load_and_ask(decider: Decider, asks: bool, key: object) -> None:
-    failures = _failures(decider, _PATIENCE_S if asks else 0, key)
+    failures = _failures(decider, _PATIENCE_S if asks else 0, key, remote_alone=True)
     dead = _dead(failures)
     if not asks:  # the first decision will fail the same way, and be counted
         for failure in dead.values():

@@ -145,10 +145,10 @@ def answer_from_memory(messages: list[Any]) -> str:
 
 def arm_figures(arm: ArmResult, persona: Persona) -> dict[str, Any]:
     """Return one arm's figures, keyed as `demo --json` prints them."""
-    found = [records_in(turn.block, persona) for turn in arm.turns]
+    present = [records_in(turn.block, persona) for turn in arm.turns]
     must_haves = [
-        is_stated(name, present, persona)
-        for turn, present in zip(arm.turns, found, strict=True)
+        is_stated(name, ids, persona)
+        for turn, ids in zip(arm.turns, present, strict=True)
         for name, grade in turn.turn.relevant.items()
         if grade == MUST_HAVE
     ]
@@ -157,7 +157,7 @@ def arm_figures(arm: ArmResult, persona: Persona) -> dict[str, Any]:
     return {
         "retrievals": retrievals,
         "lookups": sum(turn.lookups for turn in arm.turns),
-        "records_injected": sum(map(len, found)),
+        "records_injected": sum(map(len, present)),
         "context_tokens": sum(estimate_tokens(turn.block) for turn in arm.turns),
         "conversation_memory_tokens": sum(turn.memory_tokens for turn in arm.turns),
         "modelled_memory_service_ms": LOOKUP_MS * retrievals,
@@ -222,5 +222,5 @@ def _is_in(form: str, lines: set[str], inner: str) -> bool:
 
 def is_stated(name: str, present: set[str], persona: Persona) -> bool:
     """Tell whether a record, or one that states the same fact, is among those present."""
-    partners = {one for pair in persona.same_fact_pairs if name in pair for one in pair}
+    partners = {partner for pair in persona.same_fact_pairs if name in pair for partner in pair}
     return bool(({name} | partners) & present)

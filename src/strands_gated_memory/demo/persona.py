@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -95,27 +94,13 @@ def load_persona(path: Path | None) -> Persona:
     Raises:
         ConfigurationError: The file cannot be read, is not JSON, or a field of it is wrong; says which.
     """
-    if path is None:
-        source = str(files("strands_gated_memory") / "data" / "persona.json")
-        text = (files("strands_gated_memory") / "data" / "persona.json").read_text(encoding="utf-8")
-    else:
-        source = str(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"persona file {source}: cannot be read: {error}") from error
+    source = files("strands_gated_memory") / "data" / "persona.json" if path is None else path
     try:
-        return Persona.model_validate(json.loads(text))
-    except json.JSONDecodeError as error:
-        raise ConfigurationError(
-            f"persona file {source}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from error
+        return Persona.model_validate_json(source.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"persona file {source}: cannot be read: {error}") from error
     except ValidationError as error:
         raise ConfigurationError(f"persona file {source}: {_problems(error)}") from error
-    except ValueError as error:  # an integer of more digits than Python reads
-        raise ConfigurationError(f"persona file {source}: not JSON that can be read: {error}") from error
-    except RecursionError as error:
-        raise ConfigurationError(f"persona file {source}: nested too deeply to be a persona") from error
 
 
 def _problems(error: ValidationError) -> str:

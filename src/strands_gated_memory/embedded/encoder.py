@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from .cache import VectorCache, key_of
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]
 
 DATA = Path(__file__).parent / "data"
 """Where the package keeps `encoder.onnx`, `tokenizer.json` and the heads."""
@@ -36,6 +38,37 @@ CACHE_ENTRIES = 4096
 """Vectors kept by default: about 7 MB."""
 _CHARACTERS_PER_TOKEN = 32
 """A token is rarely longer; what lies beyond MAX_TOKENS times this is cut before tokenising."""
+
+
+class VectorCache:
+    """Vectors by the digests of their texts, so that no text is kept; the least recently used go first.
+
+    Args:
+        entries: How many vectors to keep; 0 keeps none. One takes about 1.7 kB.
+    """
+
+    def __init__(self, entries: int) -> None:
+        self._entries = entries
+        self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, Vector]:
+        """Return the vectors that are there, and mark them as used."""
+        with self._lock:
+            there = {key: self._vectors[key] for key in keys if key in self._vectors}
+            for key in there:
+                self._vectors.move_to_end(key)
+        return there
+
+    def put(self, vectors: Mapping[bytes, Vector]) -> None:
+        """Keep vectors whose keys are not there, and forget the oldest beyond the limit."""
+        with self._lock:
+            self._vectors.update(vectors)
+            while len(self._vectors) > self._entries:
+                self._vectors.popitem(last=False)
 
 
 class _Model(NamedTuple):
@@ -88,7 +121,7 @@ class Encoder:
         """
         self._loaded()
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> Vector:
         """Return one vector per text.
 
         Args:
@@ -105,7 +138,9 @@ class Encoder:
 
         if isinstance(texts, str):
             raise TypeError("encode takes a sequence of texts, got one str; write encode([text])")
-        keys = [key_of(text) for text in texts]
+        # Lone surrogates count as themselves.
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        keys = [hashlib.blake2b(text, digest_size=16).digest() for text in encoded]
         vectors = self.cache.get(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         if missing:
@@ -131,7 +166,7 @@ class Encoder:
                     model = self._model = _load(self._path, self._max_tokens)
         return model
 
-    def _run(self, texts: list[str]) -> list[NDArray[np.float32]]:
+    def _run(self, texts: list[str]) -> list[Vector]:
         import numpy as np
 
         model = self._loaded()
@@ -140,7 +175,7 @@ class Encoder:
             _refuse_at_exit()
             # One text at a time: encode_batch starts a thread pool that does not survive a fork.
             ids = [model.tokenizer.encode(_valid(text[:limit])).ids for text in texts]
-        rows: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(ids)
+        rows: list[Vector] = [np.empty(0, np.float32)] * len(ids)
         for batch in _batches([len(row) for row in ids], self._batch_tokens):
             length = len(ids[batch[-1]])
             tokens = np.zeros((len(batch), length), np.int64)
@@ -150,9 +185,9 @@ class Encoder:
                 mask[line, : len(ids[index])] = 1
             with self._slots:
                 _refuse_at_exit()
-                found = model.session.run(["sentence_embedding"], {"input_ids": tokens, "attention_mask": mask})[0]
+                vectors = model.session.run(["sentence_embedding"], {"input_ids": tokens, "attention_mask": mask})[0]
             for line, index in enumerate(batch):
-                rows[index] = found[line].copy()
+                rows[index] = vectors[line].copy()
         if sum(len(row) for row in ids) >= TRIM_TOKENS:
             _give_back()
         return rows
@@ -257,26 +292,6 @@ def default_encoder() -> Encoder:
         if _default is None:
             _default = Encoder()
         return _default
-
-
-def warm_in_background(encoder: Encoder | None = None) -> threading.Thread:
-    """Load an encoder (the shared one by default) and run it once, in a daemon thread.
-
-    A failure is left to the first real call, which meets it again and reports it.
-
-    Returns:
-        The thread, already started.
-    """
-    thread = threading.Thread(target=_warm, args=(encoder,), name="strands-gated-memory-warm", daemon=True)
-    thread.start()
-    return thread
-
-
-def _warm(encoder: Encoder | None) -> None:
-    try:
-        (encoder or default_encoder()).encode(["warm"])
-    except Exception:  # the first real call meets it too, and its caller counts it
-        return
 
 
 _exiting = False

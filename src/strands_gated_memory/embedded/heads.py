@@ -77,6 +77,13 @@ def join(blocks: Sequence[str], turns: Array, subjects: Array) -> Array:
     return np.concatenate([found[name]() for name in blocks], axis=1)
 
 
+def sigmoid(logits: NDArray[Any]) -> list[float]:
+    """Return P per logit, each within 0..1."""
+    import numpy as np
+
+    return [float(p) for p in 1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0)))]
+
+
 @dataclass(frozen=True)
 class Head:
     """Layers over joined blocks, calibrated: P = sigmoid(slope * logit + intercept).
@@ -106,10 +113,7 @@ class Head:
 
     def probabilities(self, turns: Array, subjects: Array) -> list[float]:
         """Return P per row of vectors, each within 0..1."""
-        import numpy as np
-
-        value = np.clip(self.slope * self.logits(turns, subjects).astype(float) + self.intercept, -30.0, 30.0)
-        return [float(p) for p in 1.0 / (1.0 + np.exp(-value))]
+        return sigmoid(self.slope * self.logits(turns, subjects).astype(float) + self.intercept)
 
 
 def read_heads(path: Path) -> dict[str, Head]:

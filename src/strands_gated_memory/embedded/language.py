@@ -8,10 +8,20 @@ what was asked for: without a sure English word nothing is decided.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 from ..core.remembered import remembering_short
-from .language_words import ENGLISH, FOREIGN, PLEASANTRIES, WEAK
+
+WORDS = Path(__file__).parents[1] / "data" / "frequent_words.txt"
+"""Function words, then words that short requests are made of; lower case, apostrophes split off ("l'eau" is "l eau").
+
+A word may stand in several sections. "weak" are words that names and dishes carry into English ("tacos al pastor"),
+"pleasantries" those of greetings and thanks: a message of nothing else seldom asks for anything.
+"""
 
 LATIN_SHARE = 0.8
 """Least share of Latin letters among a readable text's letters, 0..1."""
@@ -53,18 +63,21 @@ def readable(text: str) -> bool:
         False when under 80 % of its letters are Latin, or its frequent words are another language's.
     """
     text = text[:_READ_CHARACTERS]
-    letters = [character for character in text if character.isalpha()]
-    latin = sum(map(_is_latin, letters))
-    if latin < LATIN_SHARE * len(letters):
-        return False
+    if not text.isascii():
+        letters = [character for character in text if character.isalpha()]
+        if sum(map(_is_latin, letters)) < LATIN_SHARE * len(letters):
+            return False
     text = _URLS.sub(" ", text)
     unquoted = _QUOTED.sub(" ", text)
-    if _english(_words(unquoted)) >= 1:
+    words = _words(unquoted)
+    english = _english(words)
+    if english >= 1:
         text = unquoted
-    words = _words(text)
+    else:
+        words = _words(text)
+        english = _english(words)
     marks = text.count("¿") + text.count("¡") + 0.5 * len(_ELISIONS.findall(text.replace("’", "'")))
     foreign = _foreign(words) + marks
-    english = _english(words)
     if english == 0 and len(words) >= _A_SENTENCE and foreign > 0:
         return False
     return foreign < _ENOUGH or foreign <= english
@@ -85,10 +98,11 @@ def surely_english(text: str) -> bool:
     words = _words(_QUOTED.sub(" ", _URLS.sub(" ", text[:_READ_CHARACTERS])))
     if not words:
         return True
-    foreign = max(sum(word in table for word in words) for table in _ELSEWHERE)
+    tables = _tables()
+    foreign = _most_of_a_language(word for word in words if word not in tables.ours)
     if foreign >= _FOREIGN_SHARE * len(words):
         return False
-    return sum(word in _SURE for word in words) >= (1 if len(words) < _A_MESSAGE else _ENGLISH_SHARE * len(words))
+    return sum(word in tables.sure for word in words) >= (1 if len(words) < _A_MESSAGE else _ENGLISH_SHARE * len(words))
 
 
 def _is_latin(letter: str) -> bool:
@@ -101,22 +115,57 @@ def _words(text: str) -> list[str]:
     words = _WORDS.findall(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
     if text.isupper():
         return [word.lower() for word in words]
-    return [word.lower() for at, word in enumerate(words) if at == 0 or not word[0].isupper() or word == "I"]
+    return [word.lower() for place, word in enumerate(words) if place == 0 or not word[0].isupper() or word == "I"]
 
 
 def _english(words: Iterable[str]) -> float:
-    return sum(0.5 if word in _SHARED else 1.0 for word in words if word in ENGLISH)
+    tables = _tables()
+    return sum(0.5 if word in tables.shared else 1.0 for word in words if word in tables.english)
 
 
 def _foreign(words: list[str]) -> float:
     """Return the evidence for the foreign language that explains most of the words."""
-    accented = _ACCENTED * sum(not word.isascii() for word in words)
-    return accented + max(
-        sum(0.5 if word in ENGLISH or word in WEAK else 1.0 for word in words if word in table)
-        for table in FOREIGN.values()
+    accented = sum(not word.isascii() for word in words)
+    return _ACCENTED * accented + _most_of_a_language(words)
+
+
+def _most_of_a_language(words: Iterable[str]) -> float:
+    """Return how many of the words a foreign language has; those that are English too, or weak, count half."""
+    tables = _tables()
+    evidence: Counter[str] = Counter()
+    for word in words:
+        for language in tables.languages.get(word, ()):
+            evidence[language] += 1 if word in tables.half else 2
+    return max(evidence.values(), default=0) / 2
+
+
+class _Tables(NamedTuple):
+    languages: Mapping[str, Sequence[str]]
+    """The foreign languages of a word."""
+    english: frozenset[str]
+    shared: frozenset[str]
+    """English words that another language has too."""
+    sure: frozenset[str]
+    half: frozenset[str]
+    """Words that are weak evidence for any other language."""
+    ours: frozenset[str]
+    """Words that are no evidence for any."""
+
+
+@cache
+def _tables() -> _Tables:
+    sections = (section.partition("]") for section in WORDS.read_text(encoding="utf-8").split("[")[1:])
+    words = {name: frozenset(listed.split()) for name, _, listed in sections}
+    english, weak, pleasantries = words.pop("English"), words.pop("weak"), words.pop("pleasantries")
+    languages: dict[str, list[str]] = {}
+    for language, listed in words.items():
+        for word in listed:
+            languages.setdefault(word, []).append(language)
+    return _Tables(
+        languages,
+        english,
+        shared=english & languages.keys(),
+        sure=english - languages.keys() | pleasantries,
+        half=english | weak,
+        ours=english | weak | pleasantries,
     )
-
-
-_SHARED = frozenset(word for word in ENGLISH if any(word in table for table in FOREIGN.values()))
-_SURE = ENGLISH - _SHARED | PLEASANTRIES
-_ELSEWHERE = [table - ENGLISH - WEAK - PLEASANTRIES for table in FOREIGN.values()]

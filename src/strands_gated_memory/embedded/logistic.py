@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.fitted import LogisticHead
 from ..core.questions import State
-from .heads import join
+from .heads import join, sigmoid
 from .reading import history, record_parts, turn_text
 
 if TYPE_CHECKING:
@@ -81,5 +81,4 @@ def probabilities(head: LogisticHead, features: Array) -> list[float]:
     import numpy as np
 
     scaled = (features - np.array(head.mean)) / np.array(head.scale)
-    value = np.clip(scaled @ np.array(head.weight) + head.intercept, -30.0, 30.0)
-    return [float(p) for p in 1.0 / (1.0 + np.exp(-value))]
+    return sigmoid(scaled @ np.array(head.weight) + head.intercept)

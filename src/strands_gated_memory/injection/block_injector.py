@@ -80,7 +80,7 @@ class BlockInjector:
     def _inject(self, context: InvokeModelContext) -> InvokeModelContext:
         try:
             return self._injected(context)
-        except Exception as error:
+        except Exception as error:  # messages of other middleware may have any shape
             self._on_error(error)
             return context
 

@@ -11,12 +11,12 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Literal, ParamSpec
+from typing import ParamSpec
 
 from ..core.types import SKIPPED, Lookup, Recall
 from ..runtime import forks
 from .empty_namespaces import ENOUGH, EmptyNamespaces
-from .stats import RecallStats
+from .stats import RecallStats, StatsLog
 
 _P = ParamSpec("_P")
 
@@ -66,6 +66,13 @@ def _quietly(log: Callable[_P, None]) -> Callable[_P, None]:
 def log_mishap(message: str, *args: object) -> None:
     """Warn about something beside the recall that failed."""
     logger.warning(message, *args)
+
+
+@_quietly
+def log_reporter_failure(name: str, error: Exception) -> None:
+    """Warn about a reporter that could not be told of a turn; only an operating system's own words are quoted."""
+    reason = error if isinstance(error, OSError) else type(error).__name__
+    logger.warning("reporter=<%s>, reason=<%s> | a turn was not told to it | the turn goes on", name, reason)
 
 
 @_quietly
@@ -179,7 +186,7 @@ def log_error_rate(rate: float) -> None:
 
 
 @_quietly
-def log_stats(stats: RecallStats, style: Literal["block", "line", "json", "off"]) -> None:
+def log_stats(stats: RecallStats, style: StatsLog) -> None:
     """Log the counters at INFO in the given style."""
     if style == "off" or not logger.isEnabledFor(logging.INFO):
         return

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ..core.types import UNDECIDED, DeciderCall, Lookup, Recall, TurnTrace
 from ..runtime import forks
 from .empty_namespaces import EmptyNamespaces
 
 _T = TypeVar("_T")
+
+StatsLog = Literal["block", "line", "json", "off"]
+"""How the counters are logged."""
 
 _RECENT = 100
 """Turns that the error rate is about."""
@@ -74,6 +77,7 @@ class RecallStats:
         self._untuned: Counter[str] = _Named()
         self._unusable: Counter[str] = _Named()
         self._filter_errors: Counter[str] = _Named()
+        self._reporter_errors: Counter[str] = _Named()
         self._decider_s = 0.0
         self._retrieval_s = 0.0
         self._recall_s = 0.0
@@ -163,11 +167,11 @@ class RecallStats:
                 self._logged_turns = turns
             return due
 
-    def count_trace_error(self) -> bool:
-        """Count a line that could not be written to the trace file; return whether it is the first."""
+    def count_reporter_error(self, name: str) -> bool:
+        """Count a turn that a reporter could not be told of; return whether it is that reporter's first."""
         with self._lock:
-            self._counts["trace_errors"] += 1
-            return self._counts["trace_errors"] == 1
+            self._reporter_errors[name] += 1
+            return self._reporter_errors[name] == 1
 
     @property
     def turns(self) -> int:
@@ -319,7 +323,8 @@ class RecallStats:
             "retrieval_skipped": counts["retrieval_skipped"],
             "retrievals_lost": counts["retrievals_lost"],
             "recall_ms": round(1000 * self._recall_s, 3),
-            "trace_errors": counts["trace_errors"],
+            "trace_errors": self._reporter_errors["trace file"],
+            "reporter_errors": dict(sorted(self._reporter_errors.items())),
             "breakers": dict(sorted(self._breakers.items())),
         }
 

@@ -6,13 +6,13 @@
     └── memory.judge           the request that holds one question per record
 
 They hold counts, probabilities, cuts, outcomes and kinds of failure, never text of the turn unless it is
-passed in. Without an SDK that collects them, nothing happens. Nothing here raises.
+asked for. Without an SDK that collects them, nothing happens.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from opentelemetry import context as otel_context
@@ -21,7 +21,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from ..core.types import UNDECIDED, DeciderCall, Lookup, Recall, Turn, TurnTrace
-from .log import log_debug
+from .report import Report
 
 SCOPE = "strands_gated_memory"
 """Name of the tracer and the meter."""
@@ -48,26 +48,31 @@ _decider_s = _meter.create_histogram(_PREFIX + "decider.duration", unit="s", des
 _retrieval_s = _meter.create_histogram(_PREFIX + "retrieval.duration", unit="s", description="One namespace's search.")
 
 
-def record(recall: Recall, content: Turn | None = None) -> None:
-    """Make the spans and metrics of one turn, under the current span.
+class Metrics:
+    """Counters and histograms."""
+
+    name = "metrics"
+
+    def report(self, report: Report) -> None:
+        """Measure one turn."""
+        _measure(report.recall)
+
+
+class Spans:
+    """Spans under the span that is current.
 
     Args:
-        recall: What was recalled.
-        content: The turn, if its text, the records' and the block's may be in the spans; None: no text at all.
+        content: Whether they hold the texts of the turn, the records and the block.
     """
-    with _contained():
-        _measure(recall)
-    with _contained():
-        _make_spans(recall, content)
 
+    name = "spans"
 
-@contextlib.contextmanager
-def _contained() -> Iterator[None]:
-    """Go on after what an exporter or a processor of the user's raises: one span or the metrics are lost."""
-    try:
-        yield
-    except Exception:
-        log_debug("telemetry of a recall failed")
+    def __init__(self, content: bool) -> None:
+        self._content = content
+
+    def report(self, report: Report) -> None:
+        """Make one turn's spans."""
+        _make_spans(report.recall, report.turn if self._content else None)
 
 
 def _measure(recall: Recall) -> None:
@@ -98,28 +103,29 @@ def _measure(recall: Recall) -> None:
 def _make_spans(recall: Recall, content: Turn | None) -> None:
     seen = recall.trace
     root = _tracer.start_span("memory.recall", start_time=_ns(seen, 0.0))
-    if root.is_recording():
+    # Each is made whatever happens to the others; what a processor raises is raised at the end.
+    with contextlib.ExitStack() as spans:
+        spans.callback(_end, root, seen.failure, _ns(seen, seen.seconds))
+        if not root.is_recording():
+            return
         root.set_attributes(_recall_attributes(recall, content))
         under = trace.set_span_in_context(root, otel_context.get_current())
-        for call in seen.decider_calls:
-            with _contained():
-                span = _tracer.start_span(
-                    _SPANS.get(call.stage, "memory.judge"),
-                    under,
-                    start_time=_ns(seen, call.started_s),
-                    attributes=_call_attributes(call, recall, content),
-                )
-                _end(span, call.error, _ns(seen, call.started_s + call.seconds))
-        for lookup in seen.lookups:
-            with _contained():
-                span = _tracer.start_span(
-                    "memory.retrieve",
-                    under,
-                    start_time=_ns(seen, lookup.started_s),
-                    attributes=_lookup_attributes(lookup),
-                )
-                _end(span, lookup.error, _ns(seen, lookup.started_s + lookup.seconds))
-    _end(root, seen.failure, _ns(seen, seen.seconds))
+        for lookup in reversed(seen.lookups):  # the last one that is put in is made first
+            spans.callback(_make_span, "memory.retrieve", under, seen, lookup, _lookup_attributes(lookup))
+        for call in reversed(seen.decider_calls):
+            name = _SPANS.get(call.stage, "memory.judge")
+            spans.callback(_make_span, name, under, seen, call, _call_attributes(call, recall, content))
+
+
+def _make_span(
+    name: str,
+    under: otel_context.Context,
+    seen: TurnTrace,
+    step: DeciderCall | Lookup,
+    attributes: dict[str, AttributeValue],
+) -> None:
+    span = _tracer.start_span(name, under, start_time=_ns(seen, step.started_s), attributes=attributes)
+    _end(span, step.error, _ns(seen, step.started_s + step.seconds))
 
 
 def _recall_attributes(recall: Recall, content: Turn | None) -> dict[str, AttributeValue]:

@@ -33,6 +33,10 @@ class Clock:
         """Return the seconds until the deadline, 0 when it has passed."""
         return max(0.0, self.deadline_s - self.spent())
 
+    def is_over(self) -> bool:
+        """Tell whether the deadline has passed."""
+        return self.left() <= 0.0
+
 
 def limited_to(seconds: float) -> Assigned[float | None]:
     """Let every decision made inside a `with` end within so many seconds, or sooner if a limit holds already."""
@@ -48,6 +52,12 @@ def until(seconds: float) -> float:
     own = time.monotonic() + seconds
     outer = _UNTIL.get()
     return own if outer is None else min(own, outer)
+
+
+def is_late() -> bool:
+    """Tell whether the limit of whoever waits has passed; nobody waits: it has not."""
+    outer = _UNTIL.get()
+    return outer is not None and time.monotonic() >= outer
 
 
 def left(moment: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from dataclasses import dataclass
@@ -68,8 +69,9 @@ class ScriptedModel(Model):
             raise reply
         yield {"messageStart": {"role": "assistant"}}
         if isinstance(reply, ToolCall):
+            called_with = reply.input if isinstance(reply.input, str) else json.dumps(reply.input)
             yield {"contentBlockStart": {"start": {"toolUse": {"name": reply.name, "toolUseId": reply.tool_use_id}}}}
-            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": _json(reply.input)}}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": called_with}}}}
             yield {"contentBlockStop": {}}
             yield {"messageStop": {"stopReason": "tool_use"}}
         else:
@@ -102,9 +104,3 @@ def blocks_shown(messages: Iterable[Any], context_tag: str = "user_context") -> 
             continue
         shown += within.findall(text) or ([text.strip()] if text.strip().startswith(f"<{context_tag}>") else [])
     return shown
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return value if isinstance(value, str) else json.dumps(value)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from strands_gated_memory.core.render import _DEPTH, _ROUNDS, _rendered_once, render_record
+from strands_gated_memory.core.render import _DEPTH, _ROUNDS, _SENTENCE, _rendered_once, render_record
 from strands_gated_memory.core.render.characters import cleaned, inert
 
 KEYS = [
@@ -56,6 +56,11 @@ words = st.text("abcdefgh éüß茶خ0123456789", min_size=1, max_size=20).map(l
 starts = st.sampled_from(["\n- ", "\n* ", "\n• ", "\n  ", "\n1. ", "\n\n", "\n", "\t", ": ", ",", ". "])
 prose = st.lists(starts | st.text(max_size=6), max_size=15).map("".join)
 
+signs = 'tea null N/A none ~~~ ``` **b** < { [ " # - : | &lt; _ . ;'.split()
+plain = st.lists(st.sampled_from(signs) | st.text(st.characters(max_codepoint=126), max_size=3)).map(
+    lambda parts: f"w{' '.join(' '.join(parts).split())}".strip()
+)
+
 every_record = settings(max_examples=250, deadline=None)
 
 
@@ -98,6 +103,18 @@ def test_last_resort_is_stable(text: str) -> None:
 
     assert _rendered_once(bare) in (bare, "")
     assert [c for c in bare if c.isalnum()] == [c for c in cleaned(text) if c.isalnum()]
+
+
+@every_record
+@given(st.from_regex(_SENTENCE, fullmatch=True) | plain)
+@example("Null.")
+@example("N/A, none; nil")
+@example("https://example.org/a_b?c=d#e")
+@example("a | b |--| c")
+@example('x ```json {"fact": "tea"}')
+def test_a_plain_sentence_is_rendered_as_by_its_shape(text: str) -> None:
+    """What is passed on without a look at shapes is what that look would have given."""
+    assert render_record(text) == _rendered_once(text)
 
 
 def test_shapes_within_shapes_end() -> None:
@@ -159,6 +176,18 @@ def test_depth_loses_nothing(depth: int, brackets: tuple[str, str]) -> None:
     opening, closing = brackets
 
     assert "tea" in render_record(opening * depth + '"tea"' + closing * depth)
+
+
+@pytest.mark.parametrize(
+    "brackets", [('{"turns": ', "}"), ('{"turns": [', "]}"), ('[{"steps": ', "}]"), ('{"situation": ', "}")]
+)
+def test_a_record_deeper_than_the_stack_is_rendered(brackets: tuple[str, str]) -> None:
+    """Steps within steps, as deep as JSON can be read, are a line like all others."""
+    opening, closing = brackets
+    line = render_record(opening * 400 + '"tea"' + closing * 400)
+
+    assert "tea" in line
+    assert render_record(line) == line
 
 
 @given(st.integers(1, 6), words)

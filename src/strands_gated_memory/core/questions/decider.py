@@ -24,6 +24,7 @@ Attribute = Literal[
     "list_members",
     "breakers",
     "counted_part",
+    "bounded",
 ]
 """What a decider may carry beside `decide`; read with `attribute_of`, which lets no other name pass the type checker.
 
@@ -39,6 +40,7 @@ Attribute = Literal[
 - `list_members: tuple[tuple[str, Decider], ...]`: of a list, name and decider of each member, in the order of
   asking, those of lists within it included.
 - `breakers: tuple[CircuitBreaker, ...]`: of a list, the circuit breaker of each member.
+- `bounded: bool`, default False. True: a call ends soon by itself, so it is made in the turn's own thread.
 - `counted_part(state, record) -> str`: which part of a long record its probability comes from; `ask` prints it.
 """
 

@@ -1,18 +1,18 @@
 """Record text to one line of prose, whatever shape the record was stored in.
 
 Memory strategies write prose, JSON, tags or markdown, and a decision model judges them fairly only in one style.
-This file picks the shape, in a fixed order; each handler beside it knows one. Pure and total: any string gives a
+This file picks the shape, in a fixed order; a module beside it knows each. Pure and total: any string gives a
 string, and a rendered line renders to itself. Nothing is escaped here; `core/block.py` does that.
 """
 
 from __future__ import annotations
 
+import re
+
 from ..remembered import remembering_short
-from . import episodes, facts, json_text, markdown, preference, topics, unknown_json
-from .characters import cleaned, inert, one_line
-from .fields import by_spelling
+from . import json_text, markdown, objects, topics
+from .characters import cleaned, inert, one_line, says_nothing, scalar
 from .json_text import Json
-from .meaning import says_nothing
 from .phrasing import joined
 
 __all__ = ["render_record"]
@@ -21,6 +21,8 @@ _DEPTH = 8
 """How many levels of nesting, encoded JSON included, keep their shape; what lies deeper is listed."""
 _ROUNDS = 8
 """How often a rendering may itself be of some shape. Ordinary records need one round."""
+_SENTENCE = re.compile(r"[A-Za-z][!-)+-;=-~]*(?: [!-)+-;=-~]+)*")
+"""One line that begins with a letter and holds no sign of a shape (`<`, `*`): most records. It is rendered already."""
 
 
 def render_record(text: str) -> str:
@@ -41,6 +43,8 @@ def render_record(text: str) -> str:
 
 @remembering_short
 def _rendered(text: str) -> str:
+    if _SENTENCE.fullmatch(text):
+        return _or_nothing(text)
     for _ in range(_ROUNDS):
         rendered = _rendered_once(text)
         if rendered == text:
@@ -60,10 +64,10 @@ def _or_nothing(line: str) -> str:
 def _text(text: str, depth: int) -> str:
     """Render a text by its shape: JSON, tags, or lines."""
     if depth <= 0:
-        return unknown_json.scalar(text)
+        return scalar(text)
     text = cleaned(text)
     value = json_text.load(text)
-    if not isinstance(value, json_text.NotJson):
+    if value is not None:
         return _value(value, depth - 1)
 
     def child(inner: Json) -> str:
@@ -71,9 +75,8 @@ def _text(text: str, depth: int) -> str:
 
     if topics.is_topics(text):
         return topics.render(text, child)
-    line = markdown.render(text, child)
     # What held nothing but marks, such as the language of an empty fence, keeps its letters.
-    return unknown_json.scalar(line) or unknown_json.scalar(inert(text))
+    return scalar(markdown.render(text, child)) or scalar(inert(text))
 
 
 def _value(value: Json, depth: int) -> str:
@@ -81,27 +84,11 @@ def _value(value: Json, depth: int) -> str:
     if isinstance(value, str):
         return _text(value, depth)
     if value is None or isinstance(value, bool):
-        return unknown_json.scalar(value)
+        return scalar(value)
     if depth <= 0:
-        return unknown_json.leaves(value)
-    if isinstance(value, list):
-        return joined(_value(item, depth - 1) for item in value)
-    return _object(value, depth)
-
-
-def _object(record: dict[str, Json], depth: int) -> str:
-    """Render an object by the first shape whose fields it has."""
+        return objects.leaves(value)
 
     def child(inner: Json) -> str:
         return _value(inner, depth - 1)
 
-    fields = by_spelling(record)
-    if episodes.is_reflection(fields):
-        return episodes.render_reflection(record, child)
-    if episodes.is_episode(fields):
-        return episodes.render(record, child)
-    if preference.is_preference(fields):
-        return preference.render(record, child)
-    if facts.is_fact(fields):
-        return facts.render(record, child)
-    return unknown_json.render(record, child)
+    return joined(map(child, value)) if isinstance(value, list) else objects.render(value, child)

@@ -1,16 +1,15 @@
 """Text of one or many lines, markdown or not, to one line.
 
 Prose only loses its line breaks. Headings become labels of what follows, list items and other lines that stand
-alone are parted by "; ", tables are read by row, fences vanish around their content. Marks inside a line stay,
-bold apart, because `*`, `_` and back ticks also occur in paths, names and code.
+alone are parted by "; ", table rows become "column: cell, column: cell", fences vanish around their content. Marks
+inside a line stay, bold apart, because `*`, `_` and back ticks also occur in paths, names and code.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from . import tables
 from .characters import one_line
 from .json_text import Child
 from .phrasing import SENTENCE_ENDS, joined, labelled
@@ -23,12 +22,14 @@ _PAIR = re.compile(r"[^\W\d_][^:：]{0,39}[:：](?:\s|$)")
 _CSV_FIELD = re.compile(r",(?=\S)")
 _BOLD = re.compile(r"(?<![A-Za-z0-9_*])\*\*(?=[^\s*])([^*]{0,2000})(?<=[^\s*])\*\*(?![A-Za-z0-9_*])")
 _CLOSING_MARKS = re.compile(r"\s#{1,6}$")
+_BAR = re.compile(r"(?<!\\)\|")
 _RULE = frozenset("-*_= ")
 _GOES_ON = tuple(SENTENCE_ENDS + ",:;-–，、：；(")
+_MOST_GROWTH = 3
+"""How many times as long as its text a table may become by naming the column of every cell."""
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(NamedTuple):
     """One line, read."""
 
     text: str
@@ -44,8 +45,7 @@ class _Line:
 _BREAK = _Line("")
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(NamedTuple):
     """What holds for all lines of a text."""
 
     pairs: bool
@@ -62,13 +62,9 @@ def render(text: str, child: Child) -> str:
         child: Renders the content of a fence that holds JSON.
     """
     raw = text.splitlines()
-    if len(raw) <= 1:
-        return _single(one_line(text))
-    return one_line(_sections(_read(raw, child)))
-
-
-def _single(line: str) -> str:
-    line = _without_fence(line)
+    if len(raw) > 1:
+        return one_line(_sections(_read(raw, child)))
+    line = _without_fence(one_line(text))
     rest = _without_marks(line)
     # "- 5 degrees" and "> 5 kg" are values; a list of one item hardly begins with a number.
     return _without_bold(line if rest[:1].isdigit() and line[:1] in ("-", "+", ">") else rest)
@@ -77,21 +73,22 @@ def _single(line: str) -> str:
 def _read(raw: list[str], child: Child) -> list[_Line]:
     layout = _layout(raw)
     lines: list[_Line] = []
-    at = 0
-    while at < len(raw):
-        line = raw[at]
-        at += 1
+    start = 0
+    while start < len(raw):
+        line = raw[start]
+        start += 1
         fence = _FENCE.match(line)
         if fence and _FENCE_NAME.fullmatch(fence[2]):
-            end = _end_of_fence(raw, at, fence[1])
-            lines.extend(_fenced(raw[at:end], child))
-            at = end + 1
-        elif at < len(raw) and "|" in line and tables.is_separator(raw[at]):
-            end = _end_of_table(raw, at + 1)
-            rows = tables.rows(_without_bold(line), [_without_bold(row) for row in raw[at + 1 : end]])
+            closing = (end for end in range(start, len(raw)) if raw[end].lstrip().startswith(fence[1]))
+            end = next(closing, len(raw))
+            lines.extend(_fenced(raw[start:end], child))
+            start = end + 1
+        elif "|" in line and start < len(raw) and _is_under_a_head(raw[start]):
+            end = next((end for end in range(start + 1, len(raw)) if "|" not in raw[end]), len(raw))
+            rows = _rows(_without_bold(line), [_without_bold(row) for row in raw[start + 1 : end]])
             lines.extend(_Line(row, item=True) for row in rows)
-            at = end
-        elif _is_underline(line) and lines and lines[-1].text:
+            start = end
+        elif set(line.strip()) == {"="} and lines and lines[-1].text:
             lines[-1] = _Line(lines[-1].text, heading=1)
         else:
             lines.append(_line(line, layout))
@@ -132,6 +129,29 @@ def _fenced(raw: list[str], child: Child) -> list[_Line]:
     if content.startswith(("{", "[")):
         content = child(content)
     return [_BREAK, _Line(content), _BREAK] if content else []
+
+
+def _is_under_a_head(line: str) -> bool:
+    """Tell whether a line is the rule under a table's head, such as `|---|:--:|`."""
+    return "|" in line and "--" in line and set(line) <= set("|-: ")
+
+
+def _rows(head: str, body: list[str]) -> list[str]:
+    """Return one line per row of a table: without names where repeating them would make it several times longer."""
+    columns = _cells(head)
+    size = len(head) + sum(map(len, body))
+    named = bool(body) and len(head) * len(body) <= _MOST_GROWTH * size
+    lines = [] if named else [", ".join(filter(None, columns))]
+    for row in body:
+        cells = _cells(row)
+        names = (columns if named else []) + [""] * len(cells)
+        lines.append(", ".join(labelled(name, cell) for name, cell in zip(names, cells, strict=False) if cell))
+    return lines
+
+
+def _cells(line: str) -> list[str]:
+    cells = _BAR.split(line.strip().removeprefix("|").removesuffix("|"))
+    return [cell.strip().replace("\\|", "|") for cell in cells]
 
 
 def _sections(lines: list[_Line]) -> str:
@@ -176,24 +196,8 @@ def _flowing(lines: list[_Line]) -> str:
     return "".join(pieces)
 
 
-def _end_of_fence(raw: list[str], at: int, mark: str) -> int:
-    while at < len(raw) and not raw[at].lstrip().startswith(mark):
-        at += 1
-    return at
-
-
-def _end_of_table(raw: list[str], at: int) -> int:
-    while at < len(raw) and "|" in raw[at]:
-        at += 1
-    return at
-
-
 def _is_rule(line: str) -> bool:
     return len(line.strip()) > 2 and set(line) <= _RULE  # noqa: PLR2004 - three marks make a rule
-
-
-def _is_underline(line: str) -> bool:
-    return set(line.strip()) == {"="}
 
 
 def _without_fence(line: str) -> str:

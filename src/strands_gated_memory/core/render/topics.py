@@ -1,18 +1,18 @@
 """Summaries as AgentCore writes them: sibling `<topic name="...">` tags, with or without wrappers.
 
 The text looks like XML and often is not well formed, so it is read tag by tag and nothing has to close. Each
-topic becomes "<name>: <text>". Tags of an episode go to the handler of episodes, tags we do not know stay text.
+topic becomes "<name>: <text>". Tags of an episode become the fields of an object, tags we do not know stay text.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import NamedTuple
 
-from .episodes import within_bound
-from .fields import IDS, spelling
 from .json_text import Child, Json
+from .objects import IDS, spelling, within_bound
 from .phrasing import joined, labelled
 
 _WRAPPERS = "topics|summary|summaries|short_summary|detailed_delta_summary|delta_summary|detailed_summary|episode"
@@ -38,8 +38,7 @@ _NEXT_UNQUOTED = re.compile(r"""\s{1,3}[\w-]{1,40}\s{0,3}=""")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
 
-@dataclass(frozen=True)
-class _Tag:
+class _Tag(NamedTuple):
     """One tag and the text up to the next one; the text before the first tag has the name ""."""
 
     name: str
@@ -47,14 +46,6 @@ class _Tag:
     label: str
     """The name attribute, or the first attribute of a tag without one; the others in brackets."""
     text: str
-
-
-@dataclass
-class _Topic:
-    """What one line part is made of, while it is read."""
-
-    label: str = ""
-    texts: list[str] = field(default_factory=list)
 
 
 def is_topics(text: str) -> bool:
@@ -73,12 +64,12 @@ def render(text: str, child: Child) -> str:
         tags = _tags(text, _EPISODE_TAG)
         if any(tag.name in _TELLING_TAGS for tag in tags):
             return _episode(tags, child)
-    topics = [_Topic()]
+    topics: list[tuple[str, list[str]]] = [("", [])]
     for tag in _tags(text, _SUMMARY_TAG):
         if tag.name not in ("", "language"):
-            topics.append(_Topic(tag.label))
-        topics[-1].texts.append(tag.text)
-    return joined(labelled(child(topic.label), child(" ".join(topic.texts).strip())) for topic in topics)
+            topics.append((tag.label, []))
+        topics[-1][1].append(tag.text)
+    return joined(labelled(child(label), child(" ".join(texts).strip())) for label, texts in topics)
 
 
 def _episode(tags: list[_Tag], child: Child) -> str:
@@ -106,11 +97,10 @@ def _tags(text: str, pattern: re.Pattern[str]) -> list[_Tag]:
 
     What a silent tag holds is left out, if the tag closes at once: else it may hold the whole summary.
     """
-    found = list(pattern.finditer(text))
-    tags = [_Tag("", False, "", _decoded(text[: found[0].start()] if found else text))]
-    for at, match in enumerate(found):
+    matches = list(pattern.finditer(text))
+    tags = [_Tag("", False, "", _decoded(text[: matches[0].start()] if matches else text))]
+    for match, after in zip_longest(matches, matches[1:]):
         name, closes = match[2].casefold(), bool(match[1])
-        after = found[at + 1] if at + 1 < len(found) else None
         attributes, inner = _split(text[match.end() : after.start() if after else len(text)])
         if name in _SILENT_TAGS and not closes and after and after[1] and after[2].casefold() == name:
             inner = ""
@@ -121,7 +111,7 @@ def _tags(text: str, pattern: re.Pattern[str]) -> list[_Tag]:
 def _split(rest: str) -> tuple[str, str]:
     """Split what follows a tag's name into its attributes and the text after its end."""
     close = rest.find(">")
-    quotes = [at for at in (rest.find('"'), rest.find("'")) if at >= 0]
+    quotes = [place for place in (rest.find('"'), rest.find("'")) if place >= 0]
     if quotes and (close < 0 or min(quotes) < close):
         end = _QUOTED_END[rest[min(quotes)]].search(rest, min(quotes) + 1)
         if end:
@@ -151,9 +141,7 @@ def _values(attributes: str) -> dict[str, str]:
     while match:
         following = (_NEXT_ATTRIBUTE if match["quote"] else _NEXT_UNQUOTED).search(attributes, match.end())
         value = attributes[match.end() : following.start() + len(match["quote"]) if following else None].rstrip(" /")
-        if match["quote"] and value.endswith(match["quote"]):
-            value = value[:-1]
-        values.setdefault(spelling(match["key"]), value)
+        values.setdefault(spelling(match["key"]), value.removesuffix(match["quote"]))
         match = _ATTRIBUTE.search(attributes, following.start() + 1) if following else None
     return values
 

@@ -5,10 +5,8 @@ Importing this costs nothing: moto, boto3 and numpy are imported when they are u
 """
 
 from .calls import Call, CallLog
-from .handle import LocalAgentCore
-from .hashing_encoder import HashingEncoder
-from .mount import local_agentcore
-from .ranking import SentenceEncoder
+from .local import LocalAgentCore, local_agentcore
+from .ranking import HashingEncoder, SentenceEncoder
 from .seeding import SeedError, SeedRecord, seed_records
 
 __all__ = [

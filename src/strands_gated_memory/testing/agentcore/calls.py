@@ -1,14 +1,33 @@
-"""A thread-safe list of the requests that reached the emulation."""
+"""The requests that reached the emulation, and the names of its operations."""
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
-from .service_model import wire_name
+MEMORY_OPERATIONS = (
+    "BatchCreateMemoryRecords BatchDeleteMemoryRecords BatchUpdateMemoryRecords CreateEvent DeleteEvent "
+    "DeleteMemoryRecord GetEvent GetMemoryRecord ListActors ListEvents ListMemoryRecords ListSessions "
+    "RetrieveMemoryRecords"
+).split()
+"""The operations that `local_agentcore` answers, by their wire names."""
+
+
+def wire_name(operation: str) -> str:
+    """Return the wire name of an operation.
+
+    Args:
+        operation: `"RetrieveMemoryRecords"` or `"retrieve_memory_records"`.
+
+    Raises:
+        ValueError: It is not one of `MEMORY_OPERATIONS`.
+    """
+    camel = "".join(part[:1].upper() + part[1:] for part in operation.split("_"))
+    if camel not in MEMORY_OPERATIONS:
+        raise ValueError(f"{operation!r} is not emulated; choose one of {', '.join(MEMORY_OPERATIONS)}")
+    return camel
 
 
 @dataclass(frozen=True)
@@ -51,22 +70,8 @@ class Call:
         return criteria if isinstance(criteria, Mapping) else {}
 
 
-class CallLog(Sequence[Call]):
-    """The calls so far, oldest first. Every method may be used while requests are running."""
-
-    def __init__(self) -> None:
-        self._calls: list[Call] = []
-        self._lock = threading.Lock()
-
-    def add(self, call: Call) -> None:
-        """Append a call."""
-        with self._lock:
-            self._calls.append(call)
-
-    def clear(self) -> None:
-        """Forget every call."""
-        with self._lock:
-            self._calls.clear()
+class CallLog(list[Call]):
+    """The calls so far, oldest first. It grows while requests are running."""
 
     def of(self, operation: str) -> tuple[Call, ...]:
         """Return the calls of one operation, oldest first.
@@ -78,28 +83,11 @@ class CallLog(Sequence[Call]):
             ValueError: The operation is not emulated.
         """
         wanted = wire_name(operation)
-        return tuple(call for call in self._snapshot() if call.operation == wanted)
+        return tuple(call for call in self if call.operation == wanted)
 
     def counts(self) -> dict[str, int]:
         """Return how many calls there were, by wire name of the operation."""
-        return dict(Counter(call.operation for call in self._snapshot()))
-
-    def _snapshot(self) -> list[Call]:
-        with self._lock:
-            return list(self._calls)
-
-    @overload
-    def __getitem__(self, index: int) -> Call: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Call]: ...
-    def __getitem__(self, index: int | slice) -> Call | list[Call]:
-        return self._snapshot()[index]
-
-    def __iter__(self) -> Iterator[Call]:
-        return iter(self._snapshot())
-
-    def __len__(self) -> int:
-        return len(self._snapshot())
+        return dict(Counter(call.operation for call in self))
 
     def __repr__(self) -> str:
         return f"CallLog({self.counts()})"

@@ -1,166 +1,143 @@
-"""Short-term memory: events, sessions, actors."""
+"""Short-term memory: events, sessions, actors. A function per operation, named as boto3's method is."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
 from typing import Any
 
-from .errors import FieldProblem, invalid, not_found
-from .limits import seconds_since_epoch
-from .paging import page_of
-from .stored import MemoryState, StoredEvent, StoredSession
-from .world import World
+from botocore.utils import parse_to_aware_datetime
+
+from .protocol import Row, not_found, page_of
+from .records import metadata_test
+from .state import Memory, Session, World
 
 MAIN_BRANCH = "main"
 
+Event = dict[str, Any]
+"""As responses show it; without `branch` on the main branch."""
 
-def create_event(_: World, memory: MemoryState, parameters: dict[str, Any]) -> dict[str, Any]:
+
+def create_event(_: World, memory: Memory, parameters: dict[str, Any]) -> dict[str, Any]:
     """Store an event. Idempotent by `clientToken`; without a `sessionId` a new session is made.
 
     Raises:
-        ServiceError: ValidationException past a limit or for a token used differently before;
-            ResourceNotFoundException for an unknown `rootEventId`.
+        ServiceError: ValidationException for a token used differently before; ResourceNotFoundException for an unknown
+            `rootEventId`.
     """
-    return memory.once("CreateEvent", parameters, lambda asked: _create_event(memory, asked))
+    return memory.once("CreateEvent", parameters, lambda: _created(memory, parameters))
 
 
-def _create_event(memory: MemoryState, parameters: dict[str, Any]) -> dict[str, Any]:
-    actor_id = parameters["actorId"]
+def _created(memory: Memory, parameters: dict[str, Any]) -> dict[str, Any]:
     session_id = parameters.get("sessionId") or uuid.uuid4().hex
-    timestamp = seconds_since_epoch(parameters["eventTimestamp"], "eventTimestamp")
-    branch = parameters.get("branch")
-    if branch and branch["name"] == MAIN_BRANCH:
-        branch = None
-    session = memory.sessions.get((actor_id, session_id))
-    if branch:
-        branch = _rooted(branch, session)
-    sequence = memory.next_sequence()
-    if session is None:
-        session = memory.sessions[actor_id, session_id] = StoredSession(time.time(), sequence)
-    event = StoredEvent(
-        event_id=f"{max(0, round(timestamp * 1000)):016d}#{sequence:08x}",
-        timestamp=timestamp,
-        sequence=sequence,
-        payload=parameters["payload"],
-        metadata=parameters.get("metadata") or {},
-        branch=branch,
-    )
-    session.events[event.event_id] = event
-    return {"event": _event_body(event, _ids(parameters) | {"sessionId": session_id}, with_payload=True)}
+    seconds = parse_to_aware_datetime(parameters["eventTimestamp"]).timestamp()
+    key = (parameters["actorId"], session_id)
+    session = memory.sessions.get(key) or Session(time.time(), {})
+    event = _ids(parameters) | {
+        "sessionId": session_id,
+        "eventId": f"{max(0, round(seconds * 1000)):016d}#{next(memory.sequence):08x}",
+        "eventTimestamp": seconds,
+        "payload": parameters["payload"],
+    }
+    if parameters.get("metadata"):
+        event["metadata"] = parameters["metadata"]
+    if parameters.get("branch") and parameters["branch"]["name"] != MAIN_BRANCH:
+        event["branch"] = _rooted(parameters["branch"], session)
+    memory.sessions[key] = session
+    session.events[event["eventId"]] = event
+    return {"event": event}
 
 
-def get_event(_: World, memory: MemoryState, parameters: dict[str, Any]) -> dict[str, Any]:
+def get_event(_: World, memory: Memory, parameters: dict[str, Any]) -> dict[str, Any]:
     """Return one event with its payload; ResourceNotFoundException when there is none."""
-    return {"event": _event_body(_event(memory, parameters), _ids(parameters), with_payload=True)}
+    events = _events(memory, parameters)
+    if parameters["eventId"] not in events:
+        raise not_found(f"Event not found: {parameters['eventId']}")
+    return {"event": events[parameters["eventId"]] | _ids(parameters)}
 
 
-def delete_event(_: World, memory: MemoryState, parameters: dict[str, Any]) -> dict[str, Any]:
+def delete_event(world: World, memory: Memory, parameters: dict[str, Any]) -> dict[str, Any]:
     """Delete one event; ResourceNotFoundException when there is none."""
-    event = _event(memory, parameters)
-    del memory.sessions[parameters["actorId"], parameters["sessionId"]].events[event.event_id]
-    return {"eventId": event.event_id}
+    get_event(world, memory, parameters)
+    del _events(memory, parameters)[parameters["eventId"]]
+    return {"eventId": parameters["eventId"]}
 
 
-def list_events(_: World, memory: MemoryState, parameters: dict[str, Any]) -> dict[str, Any]:
+def list_events(_: World, memory: Memory, parameters: dict[str, Any]) -> dict[str, Any]:
     """List a session's events, newest first by `eventTimestamp`, the later written first among equals.
 
     `maxResults` is 1 to 100, by default 20. Payloads come only with `includePayloads`. Metadata filters, 1 to 5,
     must all hold. An unknown session has no events.
     """
-    session = memory.sessions.get((parameters["actorId"], parameters["sessionId"]))
     wanted = parameters.get("filter") or {}
-    events = sorted(session.events.values(), key=lambda event: event.newest_first) if session else []
+    passes = metadata_test(wanted.get("eventMetadata"), "filter.eventMetadata")
+    events = [event for _, event in sorted(_events(memory, parameters).items(), reverse=True)]
     if wanted.get("branch"):
         events = _of_branch(events, wanted["branch"])
-    for number, expression in enumerate(wanted.get("eventMetadata") or (), start=1):
-        if expression["operator"] == "EQUALS_TO" and expression.get("right") is None:
-            raise invalid(FieldProblem(f"filter.eventMetadata.{number}.member.right", "Member must not be null"))
-        events = [event for event in events if _holds(expression, event.metadata)]
-    page = page_of(events, lambda event: event.newest_first, "ListEvents", parameters)
-    ids, with_payload = _ids(parameters), bool(parameters.get("includePayloads"))
-    bodies = [_event_body(event, ids, with_payload=with_payload) for event in page.items]
-    return page._replace(items=bodies).as_response("events")
+    left_out = () if parameters.get("includePayloads") else ("payload",)
+    rows = [
+        Row(event["eventId"], {name: value for name, value in event.items() if name not in left_out} | _ids(parameters))
+        for event in events
+        if passes(event.get("metadata"))
+    ]
+    return page_of(rows, "ListEvents", "events", parameters)
 
 
-def list_sessions(_: World, memory: MemoryState, parameters: dict[str, Any]) -> dict[str, Any]:
+def list_sessions(_: World, memory: Memory, parameters: dict[str, Any]) -> dict[str, Any]:
     """List an actor's sessions, newest first; with `HAS_EVENTS`, only those that still have events."""
     actor_id = parameters["actorId"]
     only_with_events = (parameters.get("filter") or {}).get("eventFilter") == "HAS_EVENTS"
     rows = [
-        (-session.sequence, {"sessionId": session_id, "actorId": actor_id, "createdAt": session.created_at})
+        Row(session_id, {"sessionId": session_id, "actorId": actor_id, "createdAt": session.created_at})
         for (of, session_id), session in reversed(memory.sessions.items())
         if of == actor_id and (session.events or not only_with_events)
     ]
-    page = page_of(rows, lambda row: (row[0],), "ListSessions", parameters)
-    return page._replace(items=[body for _, body in page.items]).as_response("sessionSummaries")
+    return page_of(rows, "ListSessions", "sessionSummaries", parameters)
 
 
-def list_actors(_: World, memory: MemoryState, parameters: dict[str, Any]) -> dict[str, Any]:
+def list_actors(_: World, memory: Memory, parameters: dict[str, Any]) -> dict[str, Any]:
     """List the actors that have sessions, by id."""
     actors = sorted({actor_id for actor_id, _ in memory.sessions})
-    page = page_of(actors, lambda actor_id: (actor_id,), "ListActors", parameters)
-    return page._replace(items=[{"actorId": actor_id} for actor_id in page.items]).as_response("actorSummaries")
+    rows = [Row(actor_id, {"actorId": actor_id}) for actor_id in actors]
+    return page_of(rows, "ListActors", "actorSummaries", parameters)
 
 
-def _ids(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _ids(parameters: dict[str, Any]) -> dict[str, Any]:
     return {name: parameters[name] for name in ("memoryId", "actorId", "sessionId") if name in parameters}
 
 
-def _event_body(event: StoredEvent, ids: dict[str, Any], *, with_payload: bool) -> dict[str, Any]:
-    body = ids | {"eventId": event.event_id, "eventTimestamp": event.timestamp}
-    if with_payload:
-        body["payload"] = event.payload
-    if event.branch:
-        body["branch"] = event.branch
-    if event.metadata:
-        body["metadata"] = event.metadata
-    return body
-
-
-def _event(memory: MemoryState, parameters: Mapping[str, Any]) -> StoredEvent:
+def _events(memory: Memory, parameters: dict[str, Any]) -> dict[str, Event]:
     session = memory.sessions.get((parameters["actorId"], parameters["sessionId"]))
-    event = session.events.get(parameters["eventId"]) if session else None
-    if event is None:
-        raise not_found(f"Event not found: {parameters['eventId']}")
-    return event
+    return session.events if session else {}
 
 
-def _rooted(branch: dict[str, Any], session: StoredSession | None) -> dict[str, Any]:
+def _branch_of(event: Event) -> str:
+    return str(event.get("branch", {}).get("name", MAIN_BRANCH))
+
+
+def _rooted(branch: dict[str, Any], session: Session) -> dict[str, Any]:
     """Return a branch with the event it starts from, which later events of the branch need not repeat."""
-    known = session.events if session else {}
     root = branch.get("rootEventId")
-    if root is not None and root not in known:
-        raise not_found(f"Root event not found: {root}")
     if root is None:
-        roots = (event.branch for event in known.values() if event.branch and event.branch["name"] == branch["name"])
-        return dict(next(roots, branch))
+        branches = (event["branch"] for event in session.events.values() if _branch_of(event) == branch["name"])
+        return dict(next(branches, branch))
+    if root not in session.events:
+        raise not_found(f"Root event not found: {root}")
     return branch
 
 
-def _of_branch(events: list[StoredEvent], wanted: Mapping[str, Any]) -> list[StoredEvent]:
+def _of_branch(events: list[Event], wanted: dict[str, Any]) -> list[Event]:
     """Keep a branch's events and, if asked for, those of its parents up to the events it starts from."""
-    name, kept = wanted["name"], []
-    before: tuple[float, int] | None = None
-    seen: set[str] = set()
-    while name not in seen:
-        seen.add(name)
-        own = [event for event in events if (event.branch or {}).get("name", MAIN_BRANCH) == name]
-        kept += [event for event in own if before is None or event.newest_first >= before]
-        root_id = next((event.branch.get("rootEventId") for event in own if event.branch), None)
-        root = next((event for event in events if event.event_id == root_id), None)
-        if root is None or not wanted.get("includeParentBranches"):
+    by_id = {event["eventId"]: event for event in events}
+    name, last = wanted["name"], max(by_id, default="")
+    names: set[str] = set()
+    kept: set[str] = set()
+    while name not in names:
+        names.add(name)
+        own = [event for event in events if _branch_of(event) == name]
+        kept |= {event["eventId"] for event in own if event["eventId"] <= last}
+        root_id = next((event["branch"].get("rootEventId") for event in own if "branch" in event), None)
+        if root_id not in by_id or not wanted.get("includeParentBranches"):
             break
-        before = root.newest_first
-        name = (root.branch or {}).get("name", MAIN_BRANCH)
-    return sorted(kept, key=lambda event: event.newest_first)
-
-
-def _holds(expression: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    key = expression["left"]["metadataKey"]
-    if expression["operator"] == "EXISTS":
-        return key in metadata
-    if expression["operator"] == "NOT_EXISTS":
-        return key not in metadata
-    return bool(key in metadata and metadata[key] == expression["right"]["metadataValue"])
+        last, name = root_id, _branch_of(by_id[root_id])
+    return [event for event in events if event["eventId"] in kept]

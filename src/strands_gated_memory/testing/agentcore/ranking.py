@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 LOWEST_SCORE = 0.35
 HIGHEST_SCORE = 0.50
 _COSINE_DECIMALS = 6
+_DIMENSIONS = 384
 
 
 class SentenceEncoder(Protocol):
@@ -20,6 +22,26 @@ class SentenceEncoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> NDArray[Any]:
         """Return one L2-normalised vector per text, as an array of shape (len(texts), dimensions)."""
+
+
+class HashingEncoder:
+    """A sentence encoder without a model: hashed bags of character trigrams, the same on every machine.
+
+    For tests that need some order by similarity, quickly. It knows no meaning: "cat" and "feline" are far apart.
+    """
+
+    def encode(self, texts: Sequence[str]) -> NDArray[Any]:
+        """Return one L2-normalised float32 vector of 384 numbers per text; case is ignored."""
+        import numpy as np
+
+        vectors = np.zeros((len(texts), _DIMENSIONS), dtype=np.float32)
+        for row, text in enumerate(texts):
+            padded = f"  {text.casefold()} "
+            for start in range(len(padded) - 2):
+                trigram = padded[start : start + 3].encode("utf-8", "surrogatepass")
+                vectors[row, zlib.crc32(trigram) % _DIMENSIONS] += 1.0
+        unit: NDArray[Any] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return unit
 
 
 def score_of(cosine: float) -> float:
@@ -54,21 +76,15 @@ class Ranker:
             return []
         import numpy as np
 
-        vectors = self._encoded([query, *texts])
-        products = np.stack(vectors[1:]) @ vectors[0]
-        return [round(float(product), _COSINE_DECIMALS) for product in products]
-
-    def _encoded(self, texts: Sequence[str]) -> list[NDArray[np.float64]]:
-        import numpy as np
-
         with self._lock:
-            new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+            new = [text for text in dict.fromkeys([query, *texts]) if text not in self._vectors]
             if new:
                 rows = np.asarray(self._loaded().encode(new), dtype=np.float64)
                 if rows.ndim != 2 or len(rows) != len(new):  # noqa: PLR2004 - one row per text
                     raise ValueError(f"the encoder returned shape {rows.shape} for {len(new)} texts")
                 self._vectors.update(zip(new, rows, strict=True))
-            return [self._vectors[text] for text in texts]
+            products = np.stack([self._vectors[text] for text in texts]) @ self._vectors[query]
+        return [round(float(product), _COSINE_DECIMALS) for product in products]
 
     def _loaded(self) -> SentenceEncoder:
         if self._encoder is None:

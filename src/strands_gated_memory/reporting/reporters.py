@@ -1,0 +1,127 @@
+"""What is told of each turn, and to whom.
+
+To add a reporter, write a class with `report(report)` in a module of its own and put it into the list that
+`gated_manager.GatedManager` makes. What it raises is counted in the stats and logged; the others and the turn go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..core.types import Recall
+from .log import log_empty_namespaces, log_error_rate, log_failures, log_reporter_failure, log_stats
+from .report import Report, Reporter
+from .stats import RecallStats, StatsLog
+from .trace_file import TraceFile, trace_line
+
+
+class Reporters:
+    """Tells every reporter of every turn, in order.
+
+    Args:
+        stats: Where the failures of reporters are counted.
+        reporters: Who is told.
+    """
+
+    def __init__(self, stats: RecallStats, reporters: Sequence[Reporter]) -> None:
+        self._stats = stats
+        self._reporters = tuple(reporters)
+
+    def report(self, report: Report) -> None:
+        """Tell all of them; nothing of it raises."""
+        for reporter in self._reporters:
+            try:
+                reporter.report(report)
+            except Exception as error:  # noqa: PERF203 - an exporter, a disk or a user's function may raise anything
+                if self._stats.count_reporter_error(reporter.name):
+                    log_reporter_failure(reporter.name, error)
+
+
+class FailureLog:
+    """Warns about failures, and about namespaces that never hold anything."""
+
+    name = "log"
+
+    def report(self, report: Report) -> None:
+        """Log one turn's failures."""
+        log_failures(report.recall)
+        log_empty_namespaces(report.searched.memory_id, report.lookups)
+
+
+class StatsReporter:
+    """Counts, and logs the counters.
+
+    Args:
+        stats: The counters.
+        style: As `RecallPolicy.stats_log`.
+        every: As `RecallPolicy.stats_every`.
+    """
+
+    name = "stats"
+
+    def __init__(self, stats: RecallStats, style: StatsLog, every: int) -> None:
+        self._stats, self._style, self._every = stats, style, every
+        self._unlogged = False
+
+    def report(self, report: Report) -> None:
+        """Count one turn."""
+        self._unlogged = True
+        counted = self._stats.add(report.recall)
+        self._stats.add_lookups(report.searched.memory_id, report.lookups)
+        if counted.alarm and counted.error_rate is not None:
+            log_error_rate(counted.error_rate)
+        if counted.first_degradation or counted.turns % self._every == 0:
+            self._stats.note_logged()
+            log_stats(self._stats, self._style)
+
+    def close(self) -> None:
+        """Log the counters if anything is new; those shared with other managers now and then only."""
+        if self._unlogged:
+            self._unlogged = False
+            if self._stats.is_worth_logging(self._every):
+                log_stats(self._stats, self._style)
+
+
+class TraceReporter:
+    """A line per turn in a file.
+
+    Args:
+        file: The file.
+        content: Whether the lines hold text.
+    """
+
+    name = "trace file"
+
+    def __init__(self, file: TraceFile, content: bool) -> None:
+        self._file, self._content = file, content
+
+    def report(self, report: Report) -> None:
+        """Write one turn's line."""
+        searched, turn = report.searched, report.turn if self._content else None
+        self._file.write(
+            trace_line(
+                report.recall,
+                memory_id=searched.memory_id,
+                actor_id=searched.actor_id,
+                session_id=searched.session_id,
+                namespaces=searched.namespaces,
+                turn=turn,
+            )
+        )
+
+
+class Callback:
+    """A function of the user's: `on_recall`.
+
+    Args:
+        function: Called with every `Recall`.
+    """
+
+    name = "on_recall"
+
+    def __init__(self, function: Callable[[Recall], None]) -> None:
+        self._function = function
+
+    def report(self, report: Report) -> None:
+        """Hand the recall over."""
+        self._function(report.recall)
