@@ -54,6 +54,7 @@ class Searcher:
         pinned: Namespaces whose records are kept once fetched.
         pinned_ttl_s: For how long, in seconds.
         target: What is searched, such as a memory's id, for breakers and threads; None: this object alone.
+        fair_s: Seconds from which on a search that is late is to blame: with less it says nothing about the memory.
         record_filter: Called for each record of each turn, in worker threads; None: every record may be used.
     """
 
@@ -63,9 +64,12 @@ class Searcher:
         pinned: tuple[str, ...],
         pinned_ttl_s: float,
         target: str | None,
+        *,
+        fair_s: float = 0.0,
         record_filter: RecordFilter | None = None,
     ) -> None:
         self._filter = record_filter
+        self._fair_s = fair_s
         self._settings = breaker
         self._pinned_names = pinned
         self._pinned = _PinnedCache(pinned_ttl_s)
@@ -91,7 +95,7 @@ class Searcher:
         until = time.monotonic() + limit_s
         for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
             if one.attempt is not None:
-                _, one.error = one.attempt.end(max(0.0, until - time.monotonic()))
+                _, one.error = one.attempt.end(max(0.0, until - time.monotonic()), is_fair=limit_s >= self._fair_s)
         records: list[Record] = []
         dropped: list[Dropped] = []
         lookups: list[Lookup] = []
