@@ -21,7 +21,7 @@ from .core.tokens import TokenCounter
 from .core.types import BreakerState, Dropped, Failure, GateDecision, Judgement, Recall, Record, Row, Turn, TurnTrace
 from .errors import RecallFailed
 from .policy import RecallPolicy
-from .runtime.asking import FAIR, Asked, Asker
+from .runtime.asking import Asked, Asker
 from .runtime.budget import Clock
 from .runtime.searching import Found, RecordFilter, Search, Searcher
 
@@ -246,7 +246,7 @@ class RecallPipeline:
             router.pinned,
             router.pinned_ttl_s,
             target,
-            fair_s=FAIR * self.policy.retrieve.timeout_s,
+            usual_s=self.policy.retrieve.timeout_s,
             record_filter=self._record_filter,
         )
         self._context_tag = context_tag

@@ -18,9 +18,9 @@ from ..errors import (
     error_kind,
 )
 from ..runtime import budget
-from ..runtime.asking import FAIR, KINDS, is_bounded
+from ..runtime.asking import KINDS, is_bounded
 from ..runtime.breaker import CircuitBreaker, breaker_of, settings_in_force
-from ..runtime.guard import Guard
+from ..runtime.guard import FAIR, Guard
 from ..runtime.loading import is_ready, load
 from ..runtime.workers import DECISIONS
 from .client import DEFAULT_CALL_S

@@ -22,15 +22,13 @@ from ..errors import (
 from ..policy import RecallPolicy
 from .breaker import CircuitBreaker, breaker_of, governed_by
 from .budget import Clock, limited_to
-from .guard import Guard, Kinds
+from .guard import FAIR, Guard, Kinds
 from .loading import is_ready
 from .workers import DECISIONS
 
 KINDS = Kinds(DeciderSkipped, DeciderOverloaded, DeciderTimeout)
 """What to call the failures of asking."""
 _NAME_CHARACTERS = 80
-FAIR = 0.4
-"""Share of the usual time from which on whoever is late is to blame. The gate has half of the deadline."""
 _LOADING_SHARE = 0.25
 """Share of the deadline that a turn waits for a model to be loaded: the searches keep their time."""
 _A_WAIT_S = 0.01
