@@ -19,6 +19,10 @@ _T = TypeVar("_T")
 _Result_co = TypeVar("_Result_co", covariant=True)
 
 
+FAIR = 0.4
+"""Share of the usual time from which on whoever is late is to blame. The gate has half of the deadline."""
+
+
 class Kinds(NamedTuple):
     """What to call the failures of a guard itself."""
 
