@@ -10,7 +10,7 @@
    decider" shows what of ours is searching, rendering, duplicates and block, and what is asking. The managers take
    their turns in random order, first on one CPU, then on all: on an idle machine the second table adds how long a
    sleeping CPU takes to wake, at each hand-over to a worker thread.
-2. The same of the memory manager beside Strands' own (`harness.benchmarks.stores`).
+2. The same of the memory manager beside Strands' own, over stores that answer at once, from a list.
 3. Load: N sessions of N turns in one process, a user each, with faults in the decision model and in the searches
    drawn from a seed. Every turn's block is compared, record by record, with what that turn's faults leave.
 
@@ -43,9 +43,10 @@ from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemory
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
 from botocore.exceptions import ClientError, EndpointConnectionError
 from strands import Agent
+from strands.memory import MemoryEntry, MemoryManager, MemoryStore, SearchOptions
 from strands.models import Model
 
-from strands_gated_memory import GatedMemorySessionManager, RecallPolicy, RecallStats
+from strands_gated_memory import GatedMemoryManager, GatedMemorySessionManager, RecallPolicy, RecallStats
 from strands_gated_memory.testing import blocks_shown
 
 MEMORY_ID = "memory-0123456789"
@@ -336,6 +337,59 @@ def session_managers() -> dict[str, Callable[[str], Talk]]:
     }
 
 
+class FakeStore(MemoryStore):
+    """A store of one user's records in one namespace; answers at once."""
+
+    max_search_results = None
+    writable = False
+    extraction = None
+
+    def __init__(self, actor: str, namespace: str) -> None:
+        self.name = namespace.split("/")[1]
+        self.description = f"{self.name} of the user"
+        self._entries = [
+            MemoryEntry(text_of(actor, namespace, number), metadata={"_id": f"{number}", "_score": 0.9 - number / 100})
+            for number in range(RECORDS)
+        ]
+
+    async def search(
+        self,
+        query: str,  # noqa: ARG002
+        options: SearchOptions | None = None,  # noqa: ARG002
+    ) -> list[MemoryEntry]:
+        """Return all of them."""
+        return self._entries
+
+
+def memory_managers() -> dict[str, Callable[[str], Talk]]:
+    """Return what makes a user's conversation over each memory manager, over the same stores.
+
+    Strands' own limit of entries is raised to what the stores hold, so that all show the same.
+    """
+    policy = RecallPolicy(stats_log="off", select={"max_records": None, "max_context_tokens": None})
+
+    def stock(actor: str, **settings: Any) -> Talk:
+        return _talk(actor, MemoryManager(_stores(actor), **settings))
+
+    def ours(actor: str, decider: Any) -> Talk:
+        return _talk(actor, GatedMemoryManager(_stores(actor), decider=decider, policy=policy))
+
+    return {
+        "no recall": lambda actor: stock(actor, injection=False),
+        "stock": lambda actor: stock(actor, injection={"max_entries": RECORDS * len(NAMESPACES)}),
+        "no decider": lambda actor: ours(actor, None),
+        "gated": lambda actor: ours(actor, always_yes),
+    }
+
+
+def _stores(actor: str) -> list[MemoryStore]:
+    return [FakeStore(actor, name.replace("{actorId}", actor)) for name in NAMESPACES]
+
+
+def _talk(actor: str, manager: MemoryManager) -> Talk:
+    return Talk(actor, Agent(model=LastBlock(), memory_manager=manager, callback_handler=None))
+
+
 def compare(makers: Mapping[str, Callable[[str], Talk]], sessions: int, turns: int, what: str) -> bool:
     """Print own time beside stock's; tell whether the median ratio is at most 1.
 
@@ -504,8 +558,6 @@ def main() -> int:
     parser.add_argument("--faults", type=float, default=0.05, help="share of each stage's calls that fail")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    from .stores import memory_managers  # which is made of parts of this module
-
     fast = {}
     for what, makers in (("session managers", session_managers()), ("memory managers", memory_managers())):
         with on_one_cpu() as alone:
