@@ -204,12 +204,14 @@ class RecallPipeline:
 
     def _validate(self, turn: Turn, rows: Sequence[Row], clock: Clock) -> tuple[Selection, Asked, tuple[Failure, ...]]:
         """Return what goes into the block, what was asked for it, and what failed while the block was filled."""
-        policy, asked = self.policy, Asked({}, None, self._asker.cuts())
+        policy, questions = self.policy, {}
         if self.decider is not None:
             answers_custom = attribute_of(self.decider, "answers_custom", True)
             questions = validator.questions_about(rows, policy.validator, answers_custom)
-            if questions:
-                asked = self._asker.ask("validator", turn, questions, clock.left(), clock)
+        if questions:
+            asked = self._asker.ask("validator", turn, questions, clock.left(), clock)
+        else:
+            asked = Asked({}, None, self._asker.cuts())
         judged = validator.judged(rows, asked.answers, policy.validator, clock.is_over)
         counter = TokenCounter(policy.select.token_counter, clock.is_over)
         lines = block.with_lines(judged, policy.inject.show_dates)

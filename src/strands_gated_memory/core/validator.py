@@ -60,6 +60,8 @@ def judged(
         settings: The validator's.
         is_late: Whether the recall's deadline has passed.
     """
+    if not answers and not settings.drop_instructions:
+        return list(rows)
     read = []
     for position, row in enumerate(rows):
         answer = answers.get(_about(position)) if row.reason is None else None
