@@ -12,7 +12,6 @@ from ..core.types import Recall
 from .log import log_empty_namespaces, log_error_rate, log_failures, log_reporter_failure, log_stats
 from .report import Report, Reporter
 from .stats import RecallStats, StatsLog
-from .trace_file import TraceFile, trace_line
 
 
 class Reporters:
@@ -80,34 +79,6 @@ class StatsReporter:
             self._unlogged = False
             if self._stats.is_worth_logging(self._every):
                 log_stats(self._stats, self._style)
-
-
-class TraceReporter:
-    """A line per turn in a file.
-
-    Args:
-        file: The file.
-        content: Whether the lines hold text.
-    """
-
-    name = "trace file"
-
-    def __init__(self, file: TraceFile, content: bool) -> None:
-        self._file, self._content = file, content
-
-    def report(self, report: Report) -> None:
-        """Write one turn's line."""
-        searched, turn = report.searched, report.turn if self._content else None
-        self._file.write(
-            trace_line(
-                report.recall,
-                memory_id=searched.memory_id,
-                actor_id=searched.actor_id,
-                session_id=searched.session_id,
-                namespaces=searched.namespaces,
-                turn=turn,
-            )
-        )
 
 
 class Callback:
