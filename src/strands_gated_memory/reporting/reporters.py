@@ -65,10 +65,10 @@ class StatsReporter:
     def report(self, report: Report) -> None:
         """Count one turn."""
         self._unlogged = True
-        counted = self._stats.add(report.recall)
+        counted = self._stats.add_counts(report.counts, report.recall.trace.breakers)
         self._stats.add_lookups(report.searched.memory_id, report.lookups)
-        if counted.alarm and counted.error_rate is not None:
-            log_error_rate(counted.error_rate)
+        if counted.alarming_rate is not None:
+            log_error_rate(counted.alarming_rate)
         if counted.first_degradation or counted.turns % self._every == 0:
             self._stats.note_logged()
             log_stats(self._stats, self._style)
