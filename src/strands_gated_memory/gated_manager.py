@@ -31,9 +31,9 @@ from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector
 from .policy import RecallPolicy
 from .recall import RecallPipeline
-from .reporting.log import log_debug, log_mishap, log_turn_failure
+from .reporting.log import FailureLog, log_debug, log_mishap, log_turn_failure
 from .reporting.report import Report, Reporter, Searched
-from .reporting.reporters import Callback, FailureLog, Reporters, StatsReporter
+from .reporting.reporters import Callback, Reporters, StatsReporter
 from .reporting.stats import RecallStats
 from .reporting.telemetry import Metrics, Spans
 from .reporting.trace_file import TraceFile, TraceReporter

@@ -6,10 +6,12 @@ To add a reporter, write a class with `report(report)` in a module of its own an
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 
 from ..core.types import Recall
-from .log import log_empty_namespaces, log_error_rate, log_failures, log_reporter_failure, log_stats
+from .log import log_error_rate, log_mishap, log_stats
 from .report import Report, Reporter
 from .stats import RecallStats, StatsLog
 
@@ -33,18 +35,18 @@ class Reporters:
                 reporter.report(report)
             except Exception as error:  # noqa: PERF203 - an exporter, a disk or a user's function may raise anything
                 if self._stats.count_reporter_error(reporter.name):
-                    log_reporter_failure(reporter.name, error)
+                    log_mishap(
+                        "reporter=<%s>, reason=<%s> | a turn was not told to it | the turn goes on",
+                        reporter.name,
+                        _reason(error),
+                    )
 
 
-class FailureLog:
-    """Warns about failures, and about namespaces that never hold anything."""
-
-    name = "log"
-
-    def report(self, report: Report) -> None:
-        """Log one turn's failures."""
-        log_failures(report.recall)
-        log_empty_namespaces(report.searched.memory_id, report.lookups)
+def _reason(error: Exception) -> str:
+    """Return the operating system's words for an error, or its class: its own may hold text of users."""
+    name, number = type(error).__name__, error.errno if isinstance(error, OSError) else None
+    known = isinstance(number, int) and number in errno.errorcode
+    return f"{name}: {os.strerror(number)}" if known else name
 
 
 class StatsReporter:

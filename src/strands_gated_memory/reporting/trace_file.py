@@ -243,7 +243,7 @@ class TraceFile:
 def _append(descriptor: int, data: bytes) -> None:
     written = os.write(descriptor, data)
     if written != len(data):
-        raise OSError(f"wrote {written} of {len(data)} bytes; is the disk full?")
+        raise OSError(errno.ENOSPC, f"wrote {written} of {len(data)} bytes; is the disk full?")
 
 
 def _numbered(path: Path, number: int) -> Path:
