@@ -313,6 +313,16 @@ def test_a_line_of_ones_own_that_was_cut_is_counted_and_costs_no_other_line(benc
     assert len(list(read_traces(path, broken="skip"))) == 2
 
 
+def test_a_namespace_of_any_name_and_a_text_of_any_kind_can_be_read_back(bench, path):
+    """None of them looks like the beginning of another line."""
+    said = 'Why does {"version":1,"time":"now"} not parse?'
+    bench.agent(traced(bench, path, content=True, decider=no, namespaces=("version", "time")))(said)
+
+    (line,) = read_traces(path)
+    assert list(line.gate.namespaces) == ["version", "time"]
+    assert line.message == said
+
+
 def test_a_last_line_that_is_being_written_is_left_out(bench, path):
     bench.agent(traced(bench, path, decider=no))("Thanks!")
     with path.open("a") as file:

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 
 from ..core.types import SKIPPED, Recall
+from ..errors import CAUSE_CHARACTERS
 from ..runtime import forks
 from .empty_namespaces import ENOUGH, EmptyNamespaces
 from .report import Report
@@ -27,7 +28,6 @@ _CONSEQUENCE = {
     "turn": "recall failed open | going on without any memory",
     "fallback": "a decider of a list was passed over | deciding with another model",
 }
-_CAUSE_CHARACTERS = 300
 _MOST_KINDS = 1000
 """Kinds of failure that are counted apart: class names and names of models come from outside."""
 
@@ -161,7 +161,7 @@ def _log_failure(stage: str, kind: str, cause: str | None) -> None:
             stage,
             kind,
             count,
-            (cause or "")[:_CAUSE_CHARACTERS],
+            (cause or "")[:CAUSE_CHARACTERS],
             _CONSEQUENCE.get(stage, "recall failed open | going on"),
         )
 

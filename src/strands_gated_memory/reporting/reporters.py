@@ -44,9 +44,10 @@ class Reporters:
 
 def _reason(error: Exception) -> str:
     """Return the operating system's words for an error, or its class: its own may hold text of users."""
-    name, number = type(error).__name__, error.errno if isinstance(error, OSError) else None
-    known = isinstance(number, int) and number in errno.errorcode
-    return f"{name}: {os.strerror(number)}" if known else name
+    name = type(error).__name__
+    if isinstance(error, OSError) and isinstance(error.errno, int) and error.errno in errno.errorcode:
+        return f"{name}: {os.strerror(error.errno)}"
+    return name
 
 
 class StatsReporter:

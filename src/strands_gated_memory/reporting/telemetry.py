@@ -93,30 +93,26 @@ class Spans:
 
     def report(self, report: Report) -> None:
         """Make one turn's spans."""
-        _make_spans(report, report.turn if self._content else None)
-
-
-def _make_spans(report: Report, content: Turn | None) -> None:
-    seen = report.recall.trace
-    root = _tracer.start_span("memory.recall", start_time=_ns(seen, 0.0))
-    # Each is made whatever happens to the others; what a processor raises is raised at the end.
-    with contextlib.ExitStack() as spans:
-        spans.callback(_end, root, seen.failure, _ns(seen, seen.seconds))
-        if not root.is_recording():
-            return
-        root.set_attributes(_recall_attributes(report, content))
-        under = trace.set_span_in_context(root, otel_context.get_current())
-        for lookup in reversed(seen.lookups):  # the last one that is put in is made first
-            attributes = {
-                "namespace": lookup.namespace,
-                "records.returned": lookup.records,
-                "pinned": lookup.pinned,
-                "cached": lookup.cached,
-            }
-            spans.callback(_make_span, "memory.retrieve", under, seen, lookup, _attributes(attributes))
-        for call in reversed(seen.decider_calls):
-            name = _SPANS.get(call.stage, "memory.judge")
-            spans.callback(_make_span, name, under, seen, call, _call_attributes(call, seen, content))
+        seen, content = report.recall.trace, report.turn if self._content else None
+        root = _tracer.start_span("memory.recall", start_time=_ns(seen, 0.0))
+        # Each is made whatever happens to the others; what a processor raises is raised at the end.
+        with contextlib.ExitStack() as spans:
+            spans.callback(_end, root, seen.failure, _ns(seen, seen.seconds))
+            if not root.is_recording():
+                return
+            root.set_attributes(_recall_attributes(report, content))
+            under = trace.set_span_in_context(root, otel_context.get_current())
+            for lookup in reversed(seen.lookups):  # the last one that is put in is made first
+                attributes = {
+                    "namespace": lookup.namespace,
+                    "records.returned": lookup.records,
+                    "pinned": lookup.pinned,
+                    "cached": lookup.cached,
+                }
+                spans.callback(_make_span, "memory.retrieve", under, seen, lookup, _attributes(attributes))
+            for call in reversed(seen.decider_calls):
+                name = _SPANS.get(call.stage, "memory.judge")
+                spans.callback(_make_span, name, under, seen, call, _call_attributes(call, seen, content))
 
 
 def _make_span(

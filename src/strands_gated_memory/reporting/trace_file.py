@@ -322,6 +322,10 @@ def _ms(seconds: float) -> float:
     return round(1000 * seconds, 3)
 
 
+_BEGINNING = re.compile(r'(?=\{"version":\d+,"time":")')
+"""Where a line begins; text has its quotes escaped, so no text looks like it."""
+
+
 def read_traces(path: str | os.PathLike[str], *, broken: Literal["raise", "skip"] = "raise") -> Iterator[TraceLine]:
     """Read a trace file, and before it the ones that were rotated out of it: oldest turn first.
 
@@ -348,10 +352,6 @@ def read_traces(path: str | os.PathLike[str], *, broken: Literal["raise", "skip"
                             continue
                         raise
                     yield parsed
-
-
-_BEGINNING = re.compile(r'(?=\{"version":)')
-"""Where a line begins; text has its quotes escaped, so no text looks like it."""
 
 
 def _files(current: Path, opened: contextlib.ExitStack) -> list[tuple[Path, TextIO]]:
