@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ..core.types import UNDECIDED, GateOutcome, Lookup, Recall, TurnTrace
 from ..runtime import forks
-from .counts import Counts, counts_of
 from .empty_namespaces import EmptyNamespaces
+from .report import Counts, counts_of
 
 StatsLog = Literal["block", "line", "json", "off"]
 """How the counters are logged."""

@@ -21,8 +21,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from ..core.types import DeciderCall, Lookup, Turn, TurnTrace
-from .counts import errors_of, was_made
-from .report import Report
+from .report import Report, errors_of, was_made
 
 SCOPE = "strands_gated_memory"
 """Name of the tracer and the meter."""
