@@ -1,35 +1,7 @@
-"""Every error of this package, in one tree.
+"""Every error of this package, in one tree: `GatedMemoryError` is the base.
 
-GatedMemoryError
-├── ConfigurationError          construction only; also a ValueError
-├── RecallFailed                only with `RecallPolicy(on_failure="raise")`: what would have failed open
-├── TraceFileError              a line of a trace file cannot be read; also a ValueError
-└── StageError                  run time; counted by the pipeline, never raised into an agent's turn
-    ├── DeciderError
-    │   ├── DeciderTimeout      no answer within the deadline
-    │   ├── DeciderUnavailable  cannot be reached
-    │   ├── DeciderOverloaded   its workers hang, or too many calls wait for them
-    │   ├── DeciderSkipped      not asked: its circuit breaker is open
-    │   ├── DeciderThrottled    429: over the model's request rate
-    │   ├── DeciderDenied       401 and 403: no key, or not this one
-    │   ├── DeciderNotFound     404: a wrong address, endpoint or model
-    │   ├── DeciderRejected     400 and 422: the model refused the request
-    │   │   └── PromptTooLong   … because it does not fit its window
-    │   └── BadAnswer           answered, but not with a mapping of answers
-    │       └── BadReturn       … said of a function or decide() in this process, in words that quote nothing
-    └── RetrievalError
-        ├── Throttled           429: over the account's request rate
-        ├── AccessDenied        403
-        ├── NotFound            404: no such memory, or no such record
-        ├── Rejected            400 and 402: the service refused the request
-        ├── ServiceFailed       500: the service's own failure
-        ├── BadResponse         the reply cannot be read
-        ├── RetrievalUnavailable  the service cannot be reached
-        ├── RetrievalOverloaded   its workers hang, or too many calls wait for them
-        ├── RetrievalSkipped      not asked: its circuit breaker is open
-        └── RetrievalTimeout    no answer within the deadline
-
-Each `StageError` has one `kind`, the word that counters and log lines use for it.
+A `StageError`, of a decider or of a search, is counted by the pipeline and never raised into an agent's turn. Each
+has one `kind`, the word that counters and log lines use for it.
 """
 
 from __future__ import annotations
@@ -38,7 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-_CAUSE_CHARACTERS = 300
+CAUSE_CHARACTERS = 300
+"""Characters of a cause that are logged."""
 _MOST_COMPARED = 10_000
 """Characters of an error's text that are compared with the turn."""
 
@@ -250,10 +223,10 @@ def cause_of(error: BaseException, private: Iterable[str]) -> str:
     """
     name = type(error).__name__
     if isinstance(error, BadReturn):
-        return str(error)[:_CAUSE_CHARACTERS]
+        return str(error)[:CAUSE_CHARACTERS]
     try:
         text, said = repr(error), str(error)
-    except Exception:
+    except Exception:  # of somebody else's class
         return name
     words = _words(f"{text[:_MOST_COMPARED]} {said[:_MOST_COMPARED]}".replace(name, " "))
     whole, marks = f" {' '.join(words)} ", _marks(words)
@@ -261,7 +234,7 @@ def cause_of(error: BaseException, private: Iterable[str]) -> str:
         secret = _words(text_of_turn)
         if marks & _marks(secret) or (secret and f" {' '.join(secret)} " in whole):
             return f"{name} (its message shares words with the turn and is withheld)"
-    return text[:_CAUSE_CHARACTERS]
+    return text[:CAUSE_CHARACTERS]
 
 
 def _words(text: str) -> list[str]:
@@ -269,12 +242,9 @@ def _words(text: str) -> list[str]:
 
 
 _MARK = re.compile(r"\w{5}|(?=\d|[^\W\d]+\d)\w{3,}|(?=\w*[^\x00-\x7f])\w{2,}")
+"""What tells a text apart: the beginning of a longer word, as it may be cut; a number; a short word in a script where a
+sentence may be one."""
 
 
 def _marks(words: Iterable[str]) -> set[str]:
-    """Return what tells a text apart.
-
-    That is how its longer words begin, as they may be cut; numbers; short words in scripts of which a sentence
-    may be one word.
-    """
-    return {found[0] for word in words if (found := _MARK.match(word))}
+    return {mark[0] for word in words if (mark := _MARK.match(word))}

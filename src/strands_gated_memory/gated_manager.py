@@ -31,12 +31,12 @@ from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector
 from .policy import RecallPolicy
 from .recall import RecallPipeline
-from .reporting.log import log_debug, log_mishap, log_turn_failure
+from .reporting.log import FailureLog, log_debug, log_mishap, log_turn_failure
 from .reporting.report import Report, Reporter, Searched
-from .reporting.reporters import Callback, FailureLog, Reporters, StatsReporter, TraceReporter
+from .reporting.reporters import Callback, Reporters, StatsReporter
 from .reporting.stats import RecallStats
 from .reporting.telemetry import Metrics, Spans
-from .reporting.trace_file import TraceFile
+from .reporting.trace_file import TraceFile, TraceReporter
 from .runtime.per_agent import PerAgent
 from .runtime.searching import Search
 

@@ -13,7 +13,7 @@ import pytest
 from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, judging, last_block, yes
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
-from strands_gated_memory.reporting import log, trace_file
+from strands_gated_memory.reporting import log
 
 
 def test_one_decider_serves_many_managers_at_once(bench):
@@ -162,7 +162,6 @@ _LOCKS = {
     "log": lambda manager: log._lock,
     "agents": lambda manager: manager._conversations._lock,
     "pinned": lambda manager: manager._source.pipeline._searcher._pinned._lock,
-    "rotation": lambda manager: trace_file._ROTATING,
 }
 
 

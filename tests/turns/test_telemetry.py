@@ -13,6 +13,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, judging, no, yes
 
+from strands_gated_memory import RecallStats
+from strands_gated_memory.core.types import DeciderCall, GateDecision, Recall, TurnTrace
+from strands_gated_memory.reporting.report import Report, Searched
+from strands_gated_memory.reporting.telemetry import Metrics
+
 NAMESPACES = (FACTS, PREFERENCES)
 MARKER = "xylophone"
 
@@ -189,6 +194,32 @@ def test_metrics_count_what_the_counters_count(bench, measured):
         ("decider.duration", (("stage", "validator"),)): 1,
         ("retrieval.duration", ()): 3,
     }
+
+
+def test_metrics_and_counters_agree_on_a_request_that_waited_for_the_model_to_load(measured):
+    """Nobody was asked: no request, and no failure."""
+    call = DeciderCall("gate", 3, 0.1, no_answers={"warming": 3})
+    gate = GateDecision(True, None, {}, (), "warming")
+    recall, stats = Recall((), None, (), TurnTrace(gate, decider_calls=(call,), started=0.0)), RecallStats()
+    Metrics().report(Report(recall, Searched("m", "u", "s")))
+    stats.add(recall)
+
+    assert stats.as_dict()["decider_calls"] == 0
+    assert {name for name, _ in measured()} == {"gated_memory.turns", "gated_memory.recall.duration"}
+
+
+def test_a_token_counter_that_fails_is_a_recall_that_failed_open(bench, exporter):
+    """As in the counters, though no request failed."""
+
+    def fail(text):
+        raise RuntimeError("no tokens")
+
+    bench.remember("Likes tea")
+    manager = bench.manager(decider=yes, policy={"select": {"token_counter": fail}})
+    bench.agent(manager)("What do I drink?")
+
+    assert manager.stats.degraded
+    assert named(exporter, "memory.recall")[0].attributes["gated_memory.failed_open"]
 
 
 def test_an_exporter_that_raises_costs_nothing(bench, exporter, monkeypatch):

@@ -1,5 +1,6 @@
 """`trace_path`: one JSON line per turn, without text unless asked for, whole whoever writes, never in a turn's way."""
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -28,7 +29,7 @@ def traced(bench, path, content=False, **settings):
 
 
 def files_at(path):
-    return sorted(file for file in path.parent.iterdir() if not file.name.endswith(".lock"))
+    return sorted(path.parent.iterdir())
 
 
 def lines(path):
@@ -120,11 +121,12 @@ def test_every_kind_of_turn_can_be_read_back(bench, path, monkeypatch):
 
 
 def test_text_that_is_no_unicode_and_scores_that_are_no_numbers_are_written(bench, path):
-    bench.plant(text="Likes \ud83d tea\n\u2028", score=float("nan"), memoryRecordId="mem-1")
+    bench.plant(text="Likes \ud83d tée\n\u2028", score=float("nan"), memoryRecordId="mem-1")
     bench.agent(traced(bench, path, content=True, decider=yes))("Do I drink \udc00 tea?")
 
     (found,) = read_traces(path)
-    assert "Do I drink" in found.message
+    assert found.message == "Do I drink ? tea?"
+    assert found.records[0].text == "Likes ? tée\n\u2028"
 
 
 def write_lines(path, who, number):
@@ -175,15 +177,32 @@ def test_rotation_keeps_so_many_files_and_the_newest_lines(path):
     assert all(file.stat().st_size <= 100 for file in files)
 
 
-def test_a_file_that_another_process_has_just_rotated_is_not_rotated_again(path):
-    file = TraceFile(path, max_bytes=100)
+def test_a_file_that_another_process_has_just_rotated_is_not_rotated_again(path, monkeypatch):
+    """Between the look at its size and the lock: the other's file is kept, and written to."""
+    file, flock = TraceFile(path, max_bytes=100), fcntl.flock
     file.write("x" * 90 + "\n")
-    with file._opened() as before:
-        TraceFile(path, max_bytes=100).write("y" * 90 + "\n")
-        assert file._rotate(before)
+
+    def after_another(descriptor, operation):
+        monkeypatch.undo()
+        TraceFile(path, max_bytes=100).write("y" * 50 + "\n")
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", after_another)
+    file.write("z" * 10 + "\n")
 
     assert files_at(path) == [path, path.with_name("traces.jsonl.1")]
-    assert path.read_text().startswith("y")
+    assert path.read_text() == "y" * 50 + "\n" + "z" * 10 + "\n"
+
+
+def test_a_file_that_another_writer_is_rotating_is_written_to_and_not_waited_for(path):
+    """The line goes into the full file rather than be lost."""
+    TraceFile(path).write("x" * 90 + "\n")
+    with path.open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        TraceFile(path, max_bytes=100).write("y" * 90 + "\n")
+
+    assert files_at(path) == [path]
+    assert path.read_text().split() == ["x" * 90, "y" * 90]
 
 
 def test_reading_starts_with_the_oldest_rotated_file(bench, path):
@@ -272,7 +291,6 @@ def test_a_line_that_another_writer_left_unfinished_costs_no_other_line(bench, p
         bench.agent(traced(bench, path, decider=no, session_id=ask[:3]))(ask)
         with path.open("a") as file:
             file.write(rest)
-        os.utime(path, (0, 0))  # long ago: nobody is writing it
 
     assert len(list(read_traces(path, broken="skip"))) == 2
     read = read_traces(path)
@@ -281,18 +299,28 @@ def test_a_line_that_another_writer_left_unfinished_costs_no_other_line(bench, p
         next(read)
 
 
-def test_a_line_of_ones_own_that_was_cut_costs_no_other_line(path, monkeypatch):
+def test_a_line_of_ones_own_that_was_cut_is_counted_and_costs_no_other_line(bench, path, monkeypatch):
     """At once, though the file has just been written to."""
-    file, write = TraceFile(path), os.write
-    file.write("one\n")
-    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:2]))
-    with pytest.raises(OSError, match="is the disk full"):
-        file.write("two\n")
+    manager, write = traced(bench, path, decider=no), os.write
+    agent = bench.agent(manager)
+    agent("Thanks!")
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:50]))
+    agent("Thanks again!")
     monkeypatch.undo()
-    file.write("three\n")
-    file.write("four\n")
+    agent("And again!")
 
-    assert path.read_text().splitlines() == ["one", "tw", "three", "four"]
+    assert manager.stats.as_dict()["trace_errors"] == 1
+    assert len(list(read_traces(path, broken="skip"))) == 2
+
+
+def test_a_namespace_of_any_name_and_a_text_of_any_kind_can_be_read_back(bench, path):
+    """None of them looks like the beginning of another line."""
+    said = 'Why does {"version":1,"time":"now"} not parse?'
+    bench.agent(traced(bench, path, content=True, decider=no, namespaces=("version", "time")))(said)
+
+    (line,) = read_traces(path)
+    assert list(line.gate.namespaces) == ["version", "time"]
+    assert line.message == said
 
 
 def test_a_last_line_that_is_being_written_is_left_out(bench, path):

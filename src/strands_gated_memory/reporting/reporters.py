@@ -6,13 +6,14 @@ To add a reporter, write a class with `report(report)` in a module of its own an
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 
 from ..core.types import Recall
-from .log import log_empty_namespaces, log_error_rate, log_failures, log_reporter_failure, log_stats
+from .log import log_error_rate, log_mishap, log_stats
 from .report import Report, Reporter
 from .stats import RecallStats, StatsLog
-from .trace_file import TraceFile, trace_line
 
 
 class Reporters:
@@ -34,18 +35,19 @@ class Reporters:
                 reporter.report(report)
             except Exception as error:  # noqa: PERF203 - an exporter, a disk or a user's function may raise anything
                 if self._stats.count_reporter_error(reporter.name):
-                    log_reporter_failure(reporter.name, error)
+                    log_mishap(
+                        "reporter=<%s>, reason=<%s> | a turn was not told to it | the turn goes on",
+                        reporter.name,
+                        _reason(error),
+                    )
 
 
-class FailureLog:
-    """Warns about failures, and about namespaces that never hold anything."""
-
-    name = "log"
-
-    def report(self, report: Report) -> None:
-        """Log one turn's failures."""
-        log_failures(report.recall)
-        log_empty_namespaces(report.searched.memory_id, report.lookups)
+def _reason(error: Exception) -> str:
+    """Return the operating system's words for an error, or its class: its own may hold text of users."""
+    name = type(error).__name__
+    if isinstance(error, OSError) and isinstance(error.errno, int) and error.errno in errno.errorcode:
+        return f"{name}: {os.strerror(error.errno)}"
+    return name
 
 
 class StatsReporter:
@@ -66,10 +68,10 @@ class StatsReporter:
     def report(self, report: Report) -> None:
         """Count one turn."""
         self._unlogged = True
-        counted = self._stats.add(report.recall)
+        counted = self._stats.add_counts(report.counts, report.recall.trace.breakers)
         self._stats.add_lookups(report.searched.memory_id, report.lookups)
-        if counted.alarm and counted.error_rate is not None:
-            log_error_rate(counted.error_rate)
+        if counted.alarming_rate is not None:
+            log_error_rate(counted.alarming_rate)
         if counted.first_degradation or counted.turns % self._every == 0:
             self._stats.note_logged()
             log_stats(self._stats, self._style)
@@ -80,34 +82,6 @@ class StatsReporter:
             self._unlogged = False
             if self._stats.is_worth_logging(self._every):
                 log_stats(self._stats, self._style)
-
-
-class TraceReporter:
-    """A line per turn in a file.
-
-    Args:
-        file: The file.
-        content: Whether the lines hold text.
-    """
-
-    name = "trace file"
-
-    def __init__(self, file: TraceFile, content: bool) -> None:
-        self._file, self._content = file, content
-
-    def report(self, report: Report) -> None:
-        """Write one turn's line."""
-        searched, turn = report.searched, report.turn if self._content else None
-        self._file.write(
-            trace_line(
-                report.recall,
-                memory_id=searched.memory_id,
-                actor_id=searched.actor_id,
-                session_id=searched.session_id,
-                namespaces=searched.namespaces,
-                turn=turn,
-            )
-        )
 
 
 class Callback:

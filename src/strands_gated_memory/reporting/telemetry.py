@@ -20,8 +20,8 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
-from ..core.types import UNDECIDED, DeciderCall, Lookup, Recall, Turn, TurnTrace
-from .report import Report
+from ..core.types import DeciderCall, Lookup, Turn, TurnTrace
+from .report import Report, errors_of, was_made
 
 SCOPE = "strands_gated_memory"
 """Name of the tracer and the meter."""
@@ -55,7 +55,27 @@ class Metrics:
 
     def report(self, report: Report) -> None:
         """Measure one turn."""
-        _measure(report.recall)
+        seen, counts = report.recall.trace, report.counts
+        _turns.add(1, {"outcome": seen.gate.outcome if seen.gate else "none"})
+        if seen.failure is not None:
+            _turn_failures.add(1, {"kind": seen.failure})
+        for lookup in filter(was_made, seen.lookups):
+            _lookups.add(1, {"pinned": lookup.pinned})
+            _retrieval_s.record(lookup.seconds)
+        for call in filter(was_made, seen.decider_calls):
+            _decider_calls.add(1, {"stage": call.stage})
+            _decider_s.record(call.seconds, {"stage": call.stage})
+        for call in seen.decider_calls:
+            for kind, count in errors_of(call).items():
+                _decider_errors.add(count, {"stage": call.stage, "kind": kind})
+        for kind, count in counts.by_name["retrieval_errors_by_kind"].items():
+            _retrieval_errors.add(count, {"kind": kind})
+        for reason, count in counts.by_name["records_dropped"].items():
+            _dropped.add(count, {"reason": reason})
+        _returned.add(counts.totals["records_returned"])
+        _injected.add(counts.totals["records_injected"])
+        if seen.gate is not None and not counts.disabled:
+            _recall_s.record(seen.seconds)
 
 
 class Spans:
@@ -72,49 +92,26 @@ class Spans:
 
     def report(self, report: Report) -> None:
         """Make one turn's spans."""
-        _make_spans(report.recall, report.turn if self._content else None)
-
-
-def _measure(recall: Recall) -> None:
-    seen = recall.trace
-    _turns.add(1, {"outcome": seen.gate.outcome if seen.gate else "none"})
-    if seen.failure is not None:
-        _turn_failures.add(1, {"kind": seen.failure})
-    for lookup in seen.lookups:
-        if lookup.error is not None:
-            _retrieval_errors.add(1, {"kind": lookup.error})
-        if not (lookup.cached or lookup.skipped):
-            _lookups.add(1, {"pinned": lookup.pinned})
-            _retrieval_s.record(lookup.seconds)
-    for call in seen.decider_calls:
-        for kind, count in _errors(call).items():
-            _decider_errors.add(count, {"stage": call.stage, "kind": kind})
-        if not call.skipped:
-            _decider_calls.add(1, {"stage": call.stage})
-            _decider_s.record(call.seconds, {"stage": call.stage})
-    _returned.add(seen.returned)
-    _injected.add(len(recall.records))
-    for one in recall.dropped:
-        _dropped.add(1, {"reason": one.reason})
-    if seen.gate is not None and seen.gate.outcome != "disabled":
-        _recall_s.record(seen.seconds)
-
-
-def _make_spans(recall: Recall, content: Turn | None) -> None:
-    seen = recall.trace
-    root = _tracer.start_span("memory.recall", start_time=_ns(seen, 0.0))
-    # Each is made whatever happens to the others; what a processor raises is raised at the end.
-    with contextlib.ExitStack() as spans:
-        spans.callback(_end, root, seen.failure, _ns(seen, seen.seconds))
-        if not root.is_recording():
-            return
-        root.set_attributes(_recall_attributes(recall, content))
-        under = trace.set_span_in_context(root, otel_context.get_current())
-        for lookup in reversed(seen.lookups):  # the last one that is put in is made first
-            spans.callback(_make_span, "memory.retrieve", under, seen, lookup, _lookup_attributes(lookup))
-        for call in reversed(seen.decider_calls):
-            name = _SPANS.get(call.stage, "memory.judge")
-            spans.callback(_make_span, name, under, seen, call, _call_attributes(call, recall, content))
+        seen, content = report.recall.trace, report.turn if self._content else None
+        root = _tracer.start_span("memory.recall", start_time=_ns(seen, 0.0))
+        # Each is made whatever happens to the others; what a processor raises is raised at the end.
+        with contextlib.ExitStack() as spans:
+            spans.callback(_end, root, seen.failure, _ns(seen, seen.seconds))
+            if not root.is_recording():
+                return
+            root.set_attributes(_recall_attributes(report, content))
+            under = trace.set_span_in_context(root, otel_context.get_current())
+            for lookup in reversed(seen.lookups):  # the last one that is put in is made first
+                attributes = {
+                    "namespace": lookup.namespace,
+                    "records.returned": lookup.records,
+                    "pinned": lookup.pinned,
+                    "cached": lookup.cached,
+                }
+                spans.callback(_make_span, "memory.retrieve", under, seen, lookup, _attributes(attributes))
+            for call in reversed(seen.decider_calls):
+                name = _SPANS.get(call.stage, "memory.judge")
+                spans.callback(_make_span, name, under, seen, call, _call_attributes(call, seen, content))
 
 
 def _make_span(
@@ -128,28 +125,24 @@ def _make_span(
     _end(span, step.error, _ns(seen, step.started_s + step.seconds))
 
 
-def _recall_attributes(recall: Recall, content: Turn | None) -> dict[str, AttributeValue]:
-    seen = recall.trace
-    gate = seen.gate
+def _recall_attributes(report: Report, content: Turn | None) -> dict[str, AttributeValue]:
+    gate, totals = report.recall.trace.gate, report.counts.totals
     found: dict[str, Any] = {
         "gate.outcome": gate.outcome if gate else None,
-        "namespaces": seen.namespaces,
-        "lookups": sum(1 for lookup in seen.lookups if not (lookup.cached or lookup.skipped)),
-        "records.returned": seen.returned,
-        "records.injected": len(recall.records),
-        "records.dropped": len(recall.dropped),
-        "block.tokens": seen.block_tokens,
-        "failed_open": seen.failure is not None
-        or any(_errors(call) for call in seen.decider_calls)
-        or any(lookup.error for lookup in seen.lookups),
+        "namespaces": totals["stock_lookups"],
+        "lookups": totals["lookups"],
+        "records.returned": totals["records_returned"],
+        "records.injected": totals["records_injected"],
+        "records.dropped": len(report.recall.dropped),
+        "block.tokens": totals["context_tokens"],
+        "failed_open": report.counts.failed,
     }
     if content is not None:
-        found |= {"message": content.text, "previous": list(content.previous), "block": recall.block}
+        found |= {"message": content.text, "previous": list(content.previous), "block": report.recall.block}
     return _attributes(found)
 
 
-def _call_attributes(call: DeciderCall, recall: Recall, content: Turn | None) -> dict[str, AttributeValue]:
-    seen = recall.trace
+def _call_attributes(call: DeciderCall, seen: TurnTrace, content: Turn | None) -> dict[str, AttributeValue]:
     found: dict[str, Any] = {
         "decider.questions": call.questions,
         "decider.model": call.model,
@@ -180,23 +173,6 @@ def _call_attributes(call: DeciderCall, recall: Recall, content: Turn | None) ->
         if content is not None:
             found["validator.records"] = [j.rendered for j in seen.judgements]
     return _attributes(found)
-
-
-def _lookup_attributes(lookup: Lookup) -> dict[str, AttributeValue]:
-    return _attributes(
-        {
-            "namespace": lookup.namespace,
-            "records.returned": lookup.records,
-            "pinned": lookup.pinned,
-            "cached": lookup.cached,
-        }
-    )
-
-
-def _errors(call: DeciderCall) -> dict[str, int]:
-    if call.error is not None:
-        return {call.error: 1}
-    return {reason: count for reason, count in call.no_answers.items() if reason not in UNDECIDED}
 
 
 def _end(span: Span, error: str | None, at_ns: int) -> None:

@@ -1,11 +1,7 @@
 """One JSON line per turn in a file: what was decided, on which records, how long it took.
 
-Ids, probabilities and reasons; text only on request. Lines are appended whole, with one write each, so that
-threads and processes share a file (on POSIX systems; elsewhere give each process its own). A full file is
-renamed to `.1`, the one before to `.2`, and so on.
-
-concurrent-log-handler (0.9.31) was not used: it locks for every line, for as long as it takes, and a turn
-must wait for nobody; and what fails to be written is to be counted.
+Ids, probabilities and reasons; text only on request. Each line is appended with one write, so that threads and
+processes share a file on POSIX systems. A full file is renamed to `.1`, the one before to `.2`, and so on.
 """
 
 from __future__ import annotations
@@ -15,8 +11,8 @@ import errno
 import json
 import math
 import os
+import re
 import stat
-import time
 import uuid
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -26,13 +22,13 @@ from typing import Any, Literal, TextIO
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..core.settings import Probability
-from ..core.types import Judgement, Recall, Turn
+from ..core.types import Judgement
 from ..errors import ConfigurationError, TraceFileError
-from ..runtime import forks
+from .report import Report
 
 try:
     import fcntl
-except ImportError:  # Windows: threads of one process only
+except ImportError:  # Windows: an open file cannot be renamed there, so none is rotated
     fcntl = None  # type: ignore[assignment]
 
 VERSION = 1
@@ -40,9 +36,6 @@ VERSION = 1
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 KEEP = 5
 """Rotated files that are kept."""
-_LOOKS = 5
-_BETWEEN_LOOKS_S = 0.002
-"""How often, and how many seconds apart, a line must look unfinished to be taken for torn."""
 
 
 class _Line(BaseModel):
@@ -150,83 +143,22 @@ class TraceLine(_Line):
     block: str | None = None
 
 
-def trace_line(
-    recall: Recall,
-    *,
-    memory_id: str,
-    actor_id: str,
-    session_id: str,
-    namespaces: tuple[str, ...],
-    turn: Turn | None = None,
-) -> str:
-    """Return one turn as a line of JSON, newline included.
+class TraceReporter:
+    """A line per turn in a file.
 
     Args:
-        recall: What was recalled.
-        memory_id: The memory.
-        actor_id: The user.
-        session_id: The session.
-        namespaces: Every configured namespace.
-        turn: The turn, if text is to be written; None: no text at all.
+        file: The file.
+        content: Whether the lines hold text.
     """
-    seen = recall.trace
-    gate = seen.gate
-    before_judging = len(recall.dropped) - sum(1 for judgement in seen.judgements if not judgement.keep)
-    began = datetime.fromtimestamp(seen.started, timezone.utc)
-    line: dict[str, Any] = {
-        "version": VERSION,
-        "time": began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "turn": uuid.uuid4().hex,
-        "memory_id": memory_id,
-        "actor_id": actor_id,
-        "session_id": session_id,
-        "gate": gate
-        and {
-            "outcome": gate.outcome,
-            "probability": gate.probability,
-            "namespaces": dict(gate.namespaces),
-            "selected": list(gate.selected),
-        },
-        "thresholds": {name: seen.thresholds.get(name) for name in TraceThresholds.model_fields},
-        "questions": {name: seen.questions.get(name) for name in TraceQuestions.model_fields},
-        "lookups": [
-            {
-                "namespace": lookup.namespace,
-                "ms": _ms(lookup.seconds),
-                "records": lookup.records,
-                "error": lookup.error,
-                "pinned": lookup.pinned,
-                "cached": lookup.cached,
-            }
-            for lookup in seen.lookups
-        ],
-        "decider_calls": [
-            {
-                "stage": call.stage,
-                "questions": call.questions,
-                "ms": _ms(call.seconds),
-                "error": call.error,
-                "no_answers": dict(call.no_answers),
-                "model": call.model,
-            }
-            for call in seen.decider_calls
-        ],
-        "namespaces": list(namespaces),
-        "block_tokens": seen.block_tokens,
-        "ms": _ms(seen.seconds),
-        "failure": seen.failure,
-    }
-    if turn is not None:
-        line |= {"message": turn.text, "previous": list(turn.previous), "block": recall.block}
-    # Last: readers such as CloudWatch Logs Insights find so many fields of a line, and no more.
-    line |= {
-        "records": [_record(judgement, with_text=turn is not None) for judgement in seen.judgements],
-        "dropped": [
-            {"id": _id(one.record.record_id), "namespace": one.record.namespace, "reason": one.reason}
-            for one in recall.dropped[: max(0, before_judging)]
-        ],
-    }
-    return json.dumps(_plain(line), allow_nan=False, separators=(",", ":")) + "\n"
+
+    name = "trace file"
+
+    def __init__(self, file: TraceFile, content: bool) -> None:
+        self._file, self._content = file, content
+
+    def report(self, report: Report) -> None:
+        """Write one turn's line."""
+        self._file.write(_line_of(report, self._content))
 
 
 class TraceFile:
@@ -247,19 +179,17 @@ class TraceFile:
     def __init__(self, path: str | os.PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES, keep: int = KEEP) -> None:
         try:
             self.path = Path(path).expanduser()
+            with contextlib.suppress(FileNotFoundError):
+                os.stat(self.path)
         except (TypeError, RuntimeError) as error:
             raise ConfigurationError(f"trace_path must be the path of a file, got {path!r}") from error
-        try:
-            os.stat(self.path)
-        except FileNotFoundError:
-            pass
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            raise ConfigurationError(f"trace_path {str(self.path)[:80]!r} cannot be used: {why}") from error
+            raise ConfigurationError(f"trace_path {str(path)[:80]!r} cannot be used: {why}") from error
         if not self.path.parent.is_dir():
-            raise ConfigurationError(f"trace_path {str(self.path)!r}: there is no folder {str(self.path.parent)!r}")
+            raise ConfigurationError(f"trace_path {str(path)!r}: there is no folder {str(self.path.parent)!r}")
         if self.path.is_dir():
-            raise ConfigurationError(f"trace_path {str(self.path)!r} is a folder; name a file in it")
+            raise ConfigurationError(f"trace_path {str(path)!r} is a folder; name a file in it")
         if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
             raise ConfigurationError(f"trace_max_bytes must be a number of bytes above 0, got {max_bytes!r}")
         self._max_bytes = max_bytes
@@ -271,38 +201,12 @@ class TraceFile:
         Raises:
             OSError: It could not be written, or not whole.
         """
-        data = line.encode()
+        data = line.encode("utf-8", "replace")  # a lone surrogate has no UTF-8
         with self._opened() as descriptor:
-            status = os.fstat(descriptor)
-            size = status.st_size
-            if size and stat.S_ISREG(status.st_mode) and self._is_torn(descriptor):
-                data = b"\n" + data
-            full = size and size + len(data) > self._max_bytes and self._rotate(descriptor)
-            if not full:
-                return self._append(descriptor, data)
+            if not (self._is_full(descriptor, len(data)) and self._rotate(descriptor)):
+                return _append(descriptor, data)
         with self._opened() as descriptor:
-            return self._append(descriptor, data)
-
-    def _append(self, descriptor: int, data: bytes) -> None:
-        written = os.write(descriptor, data)
-        if written != len(data):
-            raise OSError(f"wrote {written} of {len(data)} bytes; is the disk full?")
-
-    def _is_torn(self, descriptor: int) -> bool:
-        """Tell whether the last line was not written whole, by whichever process: ours must not continue it."""
-        try:
-            with self.path.open("rb", buffering=0) as file:
-                for _ in range(_LOOKS):
-                    status = os.fstat(file.fileno())
-                    if not os.path.samestat(status, os.fstat(descriptor)):  # rotated meanwhile
-                        return False
-                    file.seek(status.st_size - 1)
-                    if file.read(1) in (b"\n", b""):
-                        return False
-                    time.sleep(_BETWEEN_LOOKS_S)  # another process may be writing it just now
-        except OSError:  # gone, or not to be read
-            return False
-        return True
+            return _append(descriptor, data)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
@@ -314,54 +218,112 @@ class TraceFile:
         finally:
             os.close(descriptor)
 
+    def _is_full(self, descriptor: int, more: int) -> bool:
+        status = os.fstat(descriptor)
+        return stat.S_ISREG(status.st_mode) and status.st_size > 0 and status.st_size + more > self._max_bytes
+
     def _rotate(self, descriptor: int) -> bool:
-        """Rename the full file, unless another thread or process does; return whether to open it anew."""
-        with _rotation_lock(self.path) as mine:
-            if mine and _is_same(descriptor, self.path):
+        """Rename the full file; return False where it cannot be, or another thread or process is at it."""
+        if fcntl is None:
+            return False
+        try:
+            # Of the file itself: who has opened the next one locks another. It ends with the descriptor.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.stat(self.path)):  # else it has been renamed meanwhile
                 for number in range(self._keep - 1, 0, -1):
                     with contextlib.suppress(FileNotFoundError):
                         os.replace(_numbered(self.path, number), _numbered(self.path, number + 1))
                 os.replace(self.path, _numbered(self.path, 1))
-            return mine
+        return True
 
 
-_ROTATING = forks.Lock()
-
-
-@contextlib.contextmanager
-def _rotation_lock(path: Path) -> Iterator[bool]:
-    """Lock a file's rotation without waiting; yields whether that worked."""
-    if not _ROTATING.acquire(blocking=False):
-        yield False
-        return
-    try:
-        if fcntl is None:
-            yield True
-            return
-        # The lock ends with the descriptor, so a process that dies leaves none behind.
-        descriptor = os.open(f"{path}.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True
-        finally:
-            os.close(descriptor)
-    finally:
-        _ROTATING.release()
-
-
-def _is_same(descriptor: int, path: Path) -> bool:
-    """Tell whether a path still is the file that was opened: another process may have rotated it."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
+def _append(descriptor: int, data: bytes) -> None:
+    written = os.write(descriptor, data)
+    if written != len(data):
+        raise OSError(errno.ENOSPC, f"wrote {written} of {len(data)} bytes; is the disk full?")
 
 
 def _numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}")
+
+
+def _line_of(report: Report, content: bool) -> str:
+    """Return one turn as a line of JSON, newline included."""
+    recall, seen, searched = report.recall, report.recall.trace, report.searched
+    turn = report.turn if content else None
+    before_judging = len(recall.dropped) - sum(not judgement.keep for judgement in seen.judgements)
+    began = datetime.fromtimestamp(seen.started, timezone.utc)
+    line: dict[str, Any] = {
+        "version": VERSION,
+        "time": began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "turn": uuid.uuid4().hex,
+        "memory_id": searched.memory_id,
+        "actor_id": searched.actor_id,
+        "session_id": searched.session_id,
+        "gate": seen.gate and _fields(TraceGate, seen.gate, namespaces=dict(seen.gate.namespaces)),
+        "thresholds": {name: seen.thresholds.get(name) for name in TraceThresholds.model_fields},
+        "questions": {name: seen.questions.get(name) for name in TraceQuestions.model_fields},
+        "lookups": [_fields(TraceLookup, lookup, ms=_ms(lookup.seconds)) for lookup in seen.lookups],
+        "decider_calls": [
+            _fields(TraceCall, call, ms=_ms(call.seconds), no_answers=dict(call.no_answers))
+            for call in seen.decider_calls
+        ],
+        "namespaces": searched.namespaces,
+        "block_tokens": seen.block_tokens,
+        "ms": _ms(seen.seconds),
+        "failure": seen.failure,
+    }
+    if turn is not None:
+        line |= {"message": turn.text, "previous": turn.previous, "block": recall.block}
+    # Last: readers such as CloudWatch Logs Insights find so many fields of a line, and no more.
+    line["records"] = [_record(judgement, with_text=turn is not None) for judgement in seen.judgements]
+    line["dropped"] = [
+        _fields(TraceDropped, dropped, id=_id(dropped.record.record_id), namespace=dropped.record.namespace)
+        for dropped in recall.dropped[: max(0, before_judging)]
+    ]
+    return json.dumps(line, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _fields(model: type[_Line], source: object, **values: object) -> dict[str, Any]:
+    """Return the fields of a part of a line: the values given, the rest as the source names them."""
+    return {name: values[name] if name in values else getattr(source, name) for name in model.model_fields}
+
+
+def _record(judgement: Judgement, *, with_text: bool) -> dict[str, Any]:
+    record = judgement.record
+    line: dict[str, Any] = {
+        "id": _id(record.record_id),
+        "namespace": record.namespace,
+        "score": _number(record.score),
+        "probability": judgement.probability,
+        "keep": judgement.keep,
+        "reason": judgement.reason,
+    }
+    line |= {"shortened": True} if judgement.shortened else {}
+    return line | ({"text": record.text, "rendered": judgement.rendered} if with_text else {})
+
+
+def _id(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _ms(seconds: float) -> float:
+    return round(1000 * seconds, 3)
+
+
+_BEGINNING = re.compile(r'(?=\{"version":\d+,"time":")')
+"""Where a line begins; text has its quotes escaped, so no text looks like it."""
 
 
 def read_traces(path: str | os.PathLike[str], *, broken: Literal["raise", "skip"] = "raise") -> Iterator[TraceLine]:
@@ -381,31 +343,31 @@ def read_traces(path: str | os.PathLike[str], *, broken: Literal["raise", "skip"
     with contextlib.ExitStack() as opened:
         for file, lines in _files(Path(path).expanduser(), opened):
             for number, line in enumerate(lines, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    parsed = _parsed(line, file, number)
-                except TraceFileError:
-                    if broken == "skip" or not line.endswith("\n"):
-                        continue
-                    raise
-                yield parsed
+                # A line whose writer was stopped has no end, and the next one follows it.
+                for part in filter(str.strip, _BEGINNING.split(line)):
+                    try:
+                        parsed = _parsed(part, file, number)
+                    except TraceFileError:
+                        if broken == "skip" or not line.endswith("\n"):
+                            continue
+                        raise
+                    yield parsed
 
 
 def _files(current: Path, opened: contextlib.ExitStack) -> list[tuple[Path, TextIO]]:
     """Open a trace file and its rotated ones; return them, oldest first."""
-    found: list[tuple[Path, TextIO]] = []
+    files: list[tuple[Path, TextIO]] = []
     # The newest first, so that a rotation meanwhile shows one twice and never hides one.
     for file in (current, *(_numbered(current, number) for number in range(1, KEEP + 1))):
         try:
             lines = opened.enter_context(file.open(encoding="utf-8", errors="replace"))
         except FileNotFoundError:
             continue
-        if not any(os.path.sameopenfile(lines.fileno(), one.fileno()) for _, one in found):
-            found.insert(0, (file, lines))
-    if not found:
+        if not any(os.path.sameopenfile(lines.fileno(), other.fileno()) for _, other in files):
+            files.insert(0, (file, lines))
+    if not files:
         raise FileNotFoundError(errno.ENOENT, "there is no such trace file", str(current))
-    return found
+    return files
 
 
 def _parsed(line: str, file: Path, number: int) -> TraceLine:
@@ -417,44 +379,3 @@ def _parsed(line: str, file: Path, number: int) -> TraceLine:
         raise TraceFileError(
             f"{file}, line {number}: {where}: {first['msg']}; expected one turn as JSON, version {VERSION}"
         ) from None
-
-
-def _record(judgement: Judgement, *, with_text: bool) -> dict[str, Any]:
-    record = judgement.record
-    found: dict[str, Any] = {
-        "id": _id(record.record_id),
-        "namespace": record.namespace,
-        "score": _number(record.score),
-        "probability": judgement.probability,
-        "keep": judgement.keep,
-        "reason": judgement.reason,
-    }
-    found |= {"shortened": True} if judgement.shortened else {}
-    return found | ({"text": record.text, "rendered": judgement.rendered} if with_text else {})
-
-
-def _id(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _number(value: object) -> float | None:
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _ms(seconds: float) -> float:
-    return round(1000 * seconds, 3)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that every JSON reader takes: without lone surrogates."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_plain(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return value
