@@ -396,7 +396,7 @@ def test_a_refused_request_burns_no_probe_of_the_other_breaker(clock):
 
     policy = RecallPolicy(breaker={"failures": 2, "cooldown_s": 10})
     pipeline = RecallPipeline(resolve_decider(decide), policy)
-    for one in (pipeline._asker._breaker, pipeline._asker._validator_breaker):
+    for one in pipeline._asker._validator.breakers:
         one._clock = clock
 
     def errors():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -60,7 +59,7 @@ def line_of(rendered: str, record: Record, show_dates: bool) -> str:
 def with_lines(rows: Sequence[Row], show_dates: bool) -> list[Row]:
     """Return the rows, each that is not left out with its line of the block."""
     return [
-        row if row.reason is not None else replace(row, line=line_of(row.text, row.record, show_dates)) for row in rows
+        row if row.reason is not None else row._replace(line=line_of(row.text, row.record, show_dates)) for row in rows
     ]
 
 

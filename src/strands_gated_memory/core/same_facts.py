@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timezone
 
 from .remembered import remembering_short
@@ -77,7 +76,7 @@ def without_duplicates(rows: Sequence[Row]) -> list[Row]:
     for at in newest_first:
         keys = {(kind, key) for kind, key in (("id", ids[at]), ("text", texts[at])) if key is not None}
         if keys & seen:
-            unique[at] = replace(rows[at], reason="duplicate")
+            unique[at] = rows[at]._replace(reason="duplicate")
         seen |= keys
     return unique
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Annotated, Literal
 
@@ -155,9 +155,9 @@ class _Place:
     def taken(self) -> Row:
         """Return the row as it ended up."""
         if self.line is None:
-            return replace(self.row, reason=self.reason)
+            return self.row._replace(reason=self.reason)
         shortened = self.line != self.row.line
-        return replace(self.row, line=self.line, shortened=True) if shortened else self.row
+        return self.row._replace(line=self.line, shortened=True) if shortened else self.row
 
 
 def _by_score(places: Sequence[_Place]) -> list[_Place]:

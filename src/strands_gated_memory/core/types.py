@@ -85,21 +85,23 @@ class Record:
     """The record's metadata as the service returned it."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A record on its way into the prompt: each stage takes rows and returns rows, those that are left out too."""
 
     record: Record
-    text: str = field(default="", repr=False)
+    text: str = ""
     """The record as one line of prose, before escaping."""
     probability: float | None = None
     """P(it belongs in the prompt), 0..1; None without a decision."""
     reason: str | None = None
     """Why it is left out, see `DropReason`; None while it is not."""
-    line: str = field(default="", repr=False)
+    line: str = ""
     """What it adds to the block: escaped, dated, and cut where only its beginning fits."""
     shortened: bool = False
     """Whether only its beginning fits."""
+
+    def __repr__(self) -> str:
+        return f"<Row of {len(self.text)} characters, probability={self.probability}, reason={self.reason}>"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -69,7 +68,7 @@ def judged(
         if reason is None and settings.drop_instructions:
             threshold = settings.instructions_threshold
             reason = "instructions" if _tries(row, answers.get(_instructs(position)), threshold, is_late) else None
-        read.append(replace(row, probability=probability, reason=reason))
+        read.append(row._replace(probability=probability, reason=reason))
     return read
 
 

@@ -28,12 +28,13 @@ from ..core.questions import (
 )
 from ..core.types import UNDECIDED
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
-from ..errors import BadAnswer, ConfigurationError, error_kind
+from ..errors import BadAnswer, ConfigurationError, DeciderUnavailable, error_kind
 from ..runtime import budget, forks
+from ..runtime.asking import KINDS
 from ..runtime.breaker import identity_of
+from ..runtime.guard import Guard
 from ..runtime.loading import load
 from ..runtime.workers import DECISIONS
-from .waiting import result_of
 
 logger = logging.getLogger(__name__)
 
@@ -310,9 +311,14 @@ def _latency_ms(decider: Decider, size: int) -> float | None:
 
 def _ask(decider: Decider, state: State, questions: Mapping[str, Question], seconds: float = _PATIENCE_S) -> Reply:
     """Ask as a turn does: in a thread, so that a decider that blocks holds nobody, and no event loop runs there."""
+    guard = Guard(DECISIONS, KINDS, lane=("check", id(decider)))
     with budget.limited_to(seconds):
-        future = DECISIONS.submit(lambda: asked(decider, state, questions), lane=("check", id(decider)))
-    return result_of(future, seconds)
+        reply, error = guard.begin(lambda: asked(decider, state, questions)).end(seconds)
+    if isinstance(error, Exception):
+        raise error
+    if reply is None:  # it raised what is no `Exception`, such as SystemExit: that ends the call alone
+        raise DeciderUnavailable(f"it raised {type(error).__name__}") from error
+    return reply
 
 
 def _ask_quietly(decider: Decider, state: State) -> float | None:

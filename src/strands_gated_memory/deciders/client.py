@@ -10,13 +10,15 @@ import dataclasses
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from typing import Any
 
 from ..core.questions import Answer, NoAnswer, NoAnswerReason, Question, Reply, State
-from ..errors import DeciderError, DeciderOverloaded, DeciderTimeout, DeciderUnavailable, PromptTooLong
+from ..errors import DeciderError, DeciderTimeout, DeciderUnavailable, PromptTooLong
 from ..runtime import budget
-from ..runtime.workers import Call, PoolFull, WorkerPool
+from ..runtime.asking import KINDS
+from ..runtime.guard import Guard
+from ..runtime.workers import WorkerPool
 from .codecs.base import Codec
 from .limits import Limits, fit, may_be_truncated, question_tokens, shortened, state_text, tokens_of
 from .presets import SLOW_DEADLINE_S, preset_of, tuning_for
@@ -62,6 +64,7 @@ class DecisionClient:
     """
 
     remote = True
+    bounded = True
 
     def __init__(
         self,
@@ -129,17 +132,23 @@ class DecisionClient:
         fitted = fit(state, questions, self.limits)
         halvings = _Counter(_MOST_HALVINGS)
         answers: dict[str, Answer] = {name: NoAnswer("too_long") for name in fitted.too_long}
-        running = [(group, self._start(fitted.state, group, until, halvings)) for group in fitted.groups]
+        guard = Guard(REQUESTS, KINDS, lane=repr(self))
+        running = [
+            (group, guard.begin(partial(self._ask, fitted.state, group, until, halvings))) for group in fitted.groups
+        ]
         errors: list[DeciderError] = []
         parts: list[_Part] = []
-        for group, future in running:
-            outcome = _outcome(future, until)
-            if isinstance(outcome, DeciderError):
-                errors.append(outcome)
-                answers.update(dict.fromkeys(group, NoAnswer(_reason(outcome))))
-            else:
-                parts.append(outcome)
-                answers.update(outcome.answers)
+        for group, attempt in running:
+            part, error = attempt.end(budget.left(until))
+            if part is not None:
+                parts.append(part)
+                answers.update(part.answers)
+                continue
+            if not isinstance(error, DeciderError):  # a library below broke: one request is lost, not the others
+                kind = DeciderTimeout if isinstance(error, TimeoutError) else DeciderUnavailable
+                error = kind(f"the request failed with {type(error).__name__}")
+            errors.append(error)
+            answers.update(dict.fromkeys(group, NoAnswer(_reason(error))))
         if errors and not parts:
             raise errors[0]
         model = next((part.model for part in parts if part.model), self._about().get("model"))
@@ -151,14 +160,6 @@ class DecisionClient:
             untuned=known.untuned,
             truncated=sum(part.truncated for part in parts) + fitted.cut,
         )
-
-    def _start(
-        self, state: State, group: Mapping[str, Question], until: float, halvings: _Counter
-    ) -> Call[_Part] | DeciderError:
-        try:
-            return REQUESTS.submit(lambda: self._ask(state, group, until, halvings), lane=repr(self))
-        except (PoolFull, RuntimeError) as error:
-            return DeciderOverloaded(str(error))
 
     def _ask(self, state: State, questions: Mapping[str, Question], until: float, halvings: _Counter) -> _Part:
         """Ask one request; one that is too long for the model is made smaller and asked again."""
@@ -215,21 +216,6 @@ class _Counter:
         with self._lock:
             self._left -= 1
             return self._left >= 0
-
-
-def _outcome(running: Call[_Part] | DeciderError, until: float) -> _Part | DeciderError:
-    """Wait for one request until the deadline; whatever goes wrong with it is an error, never an exception."""
-    if isinstance(running, DeciderError):
-        return running
-    try:
-        return running.result(timeout=budget.left(until))
-    except DeciderError as error:
-        return error
-    except (FutureTimeout, TimeoutError):
-        running.cancel()
-        return DeciderTimeout("no answer within the deadline")
-    except Exception as error:  # a library below broke: one request is lost, not the others
-        return DeciderUnavailable(f"the request failed with {type(error).__name__}")
 
 
 def _reason(error: DeciderError) -> NoAnswerReason:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, attribute_of, explanations_of, is_usable
 from ..core.types import UNDECIDED
@@ -12,22 +13,18 @@ from ..errors import (
     BadReturn,
     ConfigurationError,
     DeciderError,
-    DeciderOverloaded,
-    DeciderSkipped,
     DeciderUnavailable,
     error_kind,
 )
 from ..runtime import budget
+from ..runtime.asking import KINDS, is_bounded
 from ..runtime.breaker import CircuitBreaker, breaker_of, settings_in_force
+from ..runtime.guard import Guard
 from ..runtime.loading import is_ready, load
-from ..runtime.workers import PoolFull, WorkerPool
+from ..runtime.workers import DECISIONS
 from .client import DEFAULT_CALL_S
-from .waiting import result_of
 
 logger = logging.getLogger(__name__)
-
-MEMBERS = WorkerPool("gated-memory-fallback", size=32, share=8, backlog=64)
-"""Runs the members, so that one that hangs is passed over."""
 
 _MARGIN_S = 0.02
 _LOADING_SHARE = 0.5
@@ -53,6 +50,7 @@ class FallbackDecider:
     """
 
     remote = True
+    bounded = True
 
     def __init__(
         self,
@@ -66,9 +64,9 @@ class FallbackDecider:
         self.members = tuple(members)
         self._call_s = call_s
         self._keys = tuple(keys or [member for _, member in self.members])
-        self._breakers = [
-            breaker_of(("decider", key), f"decider:{name}")
-            for (name, member), key in zip(self.members, self._keys, strict=True)
+        self._guards = [
+            Guard(DECISIONS, KINDS, [breaker_of(("decider", key), f"decider:{name}")])
+            for (name, _), key in zip(self.members, self._keys, strict=True)
         ]
 
     def __repr__(self) -> str:
@@ -98,7 +96,7 @@ class FallbackDecider:
     def breakers(self) -> tuple[CircuitBreaker, ...]:
         """The members' circuit breakers, those of lists within the list included."""
         nested = [one for _, member in self.members if isinstance(member, FallbackDecider) for one in member.breakers]
-        return (*self._breakers, *nested)
+        return (*(guard.breakers[0] for guard in self._guards), *nested)
 
     def warm(self) -> None:
         """Load every member; one that cannot be loaded is logged and does not keep the others from it.
@@ -126,21 +124,24 @@ class FallbackDecider:
         until = budget.until(max(self._call_s, self.deadline_s or 0.0) + _MARGIN_S) - _MARGIN_S
         passed_over: list[str] = []
         explanations: dict[str, str] = {}
-        last: Exception = DeciderUnavailable("nobody was asked")
+        last: BaseException = DeciderUnavailable("nobody was asked")
         undecided: Reply | None = None
         for at, (name, member) in enumerate(self.members):
             share = budget.left(until) / (len(self.members) - at)
-            try:
-                began = time.monotonic()
-                if not is_ready(member, self._keys[at], share * _LOADING_SHARE):
-                    passed_over.append(f"{name}: warming")
-                    undecided = undecided or Reply({question: NoAnswer("warming") for question in questions})
-                    continue
-                share -= time.monotonic() - began
-                reply = _ask(member, self._breakers[at], state, questions, share)
-            except Exception as error:
-                last = error
-                passed_over.append(f"{name}: {error_kind(error)}")
+            began = time.monotonic()
+            if not is_ready(member, self._keys[at], share * _LOADING_SHARE):
+                passed_over.append(f"{name}: warming")
+                undecided = undecided or Reply({question: NoAnswer("warming") for question in questions})
+                continue
+            share -= time.monotonic() - began
+            with budget.limited_to(share):
+                attempt = self._guards[at].begin(
+                    partial(asked, member, state, questions), settings_in_force(), in_this_thread=is_bounded(member)
+                )
+                reply, error = attempt.end(share, works=is_usable)
+            if reply is None or error is not None:
+                last = error or last
+                passed_over.append(f"{name}: {error_kind(last)}")
                 if isinstance(error, BadReturn):
                     explanations[passed_over[-1]] = str(error)
                 continue
@@ -161,30 +162,3 @@ class FallbackDecider:
         kind = type(last) if isinstance(last, DeciderError) else DeciderUnavailable
         whys = "".join(f"; {who}: {why}" for who, why in explanations.items())
         raise kind(f"no decider of the list answered ({'; '.join(passed_over)}){whys}")
-
-
-def _ask(
-    member: Decider, breaker: CircuitBreaker, state: State, questions: Mapping[str, Question], seconds: float
-) -> Reply:
-    settings = settings_in_force()
-    ticket = breaker.admit(settings)
-    if ticket is None:
-        raise DeciderSkipped("not asked: its circuit breaker is open")
-    usable = False
-    try:
-        reply = _reply(member, breaker, state, questions, seconds)
-        usable = is_usable(reply)
-    finally:
-        breaker.report(ticket, usable, settings)
-    return reply
-
-
-def _reply(
-    member: Decider, breaker: CircuitBreaker, state: State, questions: Mapping[str, Question], seconds: float
-) -> Reply:
-    with budget.limited_to(seconds):
-        try:
-            future = MEMBERS.submit(lambda: asked(member, state, questions), breaker)
-        except (PoolFull, RuntimeError) as error:
-            raise DeciderOverloaded(str(error)) from None
-    return result_of(future, seconds)

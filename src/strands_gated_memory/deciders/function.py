@@ -16,11 +16,13 @@ class FunctionDecider:
     """Calls a function of the user's own.
 
     Args:
-        function: Called with plain dictionaries; what it returns is checked by the pipeline.
+        function: Called with plain dictionaries; what it returns is checked by the pipeline. One that never waits
+            for anything may say so, `function.bounded = True`: it is called in the turn's own thread.
     """
 
     def __init__(self, function: DecisionFunction) -> None:
         self._function = function
+        self.bounded = getattr(function, "bounded", False) is True
 
     def decide(self, state: State, questions: Mapping[str, Question]) -> Mapping[str, Answer]:
         """Ask the function; it sees the wire fields of the questions alone."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.questions import Answer, NoAnswer, Noul, Question, State, Thresholds
+from ..runtime import budget
 from .encoder import DATA, Encoder, default_encoder
 from .heads import Head, read_about, read_heads
 from .language import readable, surely_english
@@ -18,6 +19,9 @@ from .reading import LONG_CHARACTERS, MOST_READ_OF_ONE, history, mostly_unread, 
 
 MOST_READ = 64_000
 """Characters of long records that one request reads, about a second's work; what is longer is not judged."""
+
+_AT_ONCE = 32
+"""Subjects that are read before a look at the clock, about a tenth of a second's work."""
 
 _ABSTAINED = NoAnswer("abstained")
 
@@ -37,11 +41,13 @@ class EmbeddedDecider:
         model_id: Names the encoder and the heads, such as "embedded-2".
         thresholds: Where its probabilities were measured to separate best, recall first.
         answers_custom: False: it abstains from questions of a caller's own.
+        bounded: True: it reads as much as there is time for, in the turn's own thread.
     """
 
     model_id: str
     thresholds: Thresholds
     answers_custom = False
+    bounded = True
 
     def __init__(self, encoder: Encoder | None = None, heads: str | os.PathLike[str] | None = None) -> None:
         self._path = DATA / "heads.npz" if heads is None else Path(heads)
@@ -104,10 +110,15 @@ class EmbeddedDecider:
                 [chance] = self._by_part("gate", turns, [])
                 answers.update(dict.fromkeys(keys, Noul(chance)))
                 continue
-            parts = [record_parts(questions[key].subject or "") for key in keys]
-            chances = iter(self._by_part(about, turns, [part for several in parts for part in several]))
-            for key, several in zip(keys, parts, strict=True):
-                answers[key] = Noul(max(next(chances) for _ in several))
+            for start in range(0, len(keys), _AT_ONCE):
+                some = keys[start : start + _AT_ONCE]
+                if start and budget.is_late():  # nobody waits for the rest
+                    answers.update(dict.fromkeys(keys[start:], NoAnswer("timeout")))
+                    break
+                parts = [record_parts(questions[key].subject or "") for key in some]
+                chances = iter(self._by_part(about, turns, [part for several in parts for part in several]))
+                for key, several in zip(some, parts, strict=True):
+                    answers[key] = Noul(max(next(chances) for _ in several))
         return answers
 
     def counted_part(self, state: State, record: str) -> str:

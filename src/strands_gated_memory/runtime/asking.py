@@ -16,16 +16,18 @@ from ..errors import (
     DeciderOverloaded,
     DeciderSkipped,
     DeciderTimeout,
-    StageError,
     cause_of,
     error_kind,
 )
 from ..policy import RecallPolicy
 from .breaker import CircuitBreaker, breaker_of, governed_by
 from .budget import Clock, limited_to
+from .guard import Guard, Kinds
 from .loading import is_ready
-from .workers import DECISIONS, start, wait
+from .workers import DECISIONS
 
+KINDS = Kinds(DeciderSkipped, DeciderOverloaded, DeciderTimeout)
+"""What to call the failures of asking."""
 _NAME_CHARACTERS = 80
 _FAIR = 0.4
 """Share of the deadline from which on a decider that is late is to blame. The gate has half of it."""
@@ -74,9 +76,11 @@ class Asker:
         whose = decider if key is None else key
         name = f"decider:{key if isinstance(key, str) else q.name_of(decider)[:_NAME_CHARACTERS]}"
         self._whose = whose
-        self._breaker = breaker_of(("decider", whose), name)
+        breaker = breaker_of(("decider", whose), name)
         # Requests of the validator are larger: they may all fail while the gate's succeed.
-        self._validator_breaker = breaker_of(("decider", whose, "validator"), f"{name}:validator")
+        larger = breaker_of(("decider", whose, "validator"), f"{name}:validator")
+        self._gate = Guard(DECISIONS, KINDS, [breaker])
+        self._validator = Guard(DECISIONS, KINDS, [breaker, larger])
 
     @property
     def deadline_s(self) -> float:
@@ -98,8 +102,9 @@ class Asker:
             return []
         members = q.attribute_of(self.decider, "breakers", ())
         members = members if isinstance(members, tuple) else ()
-        validator = [self._validator_breaker] if self._validator_breaker.has_opened else []
-        return [self._breaker, *(one for one in members if isinstance(one, CircuitBreaker)), *validator]
+        breaker, larger = self._validator.breakers
+        validator = [larger] if larger.has_opened else []
+        return [breaker, *(one for one in members if isinstance(one, CircuitBreaker)), *validator]
 
     def cuts(self, reply: q.Reply | None = None) -> CutsInForce:
         """Return the cuts in force.
@@ -173,39 +178,26 @@ class Asker:
             return _warming(questions), None
         waited_s = time.monotonic() - began
         budget_s -= waited_s
-        tickets = self._admitted(stage)
-        if tickets is None:
-            again = f"tried again after {settings.cooldown_s:g} s"
-            return nothing, DeciderSkipped(f"not asked: its circuit breaker is open ({again})")
+        is_fair = budget_s >= self.deadline_s * _FAIR
+        guard = self._validator if stage == "validator" else self._gate
         with limited_to(budget_s), governed_by(settings):
             # The reply is read over there: it may be as slow or as hostile as the call. And nothing is done here
-            # between start and wait: the thread that wakes would only wait for the interpreter's lock.
-            call = start(
-                DECISIONS, lambda: q.asked(decider, q.state_of(turn), questions), self._breaker, DeciderOverloaded
+            # between begin and end: the thread that wakes would only wait for the interpreter's lock.
+            attempt = guard.begin(
+                lambda: q.asked(decider, q.state_of(turn), questions), settings, in_this_thread=is_bounded(decider)
             )
-            error = wait(call, budget_s, DeciderTimeout)
-        reply = nothing if error is not None or isinstance(call, StageError) else call.result()
-        late = isinstance(error, DeciderTimeout) and budget_s < self.deadline_s * _FAIR
-        for one, ticket in tickets:
-            if late:  # of what others had left: that says nothing about the decider
-                one.withdraw(ticket)
-            else:
-                one.report(ticket, error is None and q.is_usable(reply), settings)
-        if late and waited_s > _A_WAIT_S:
+            reply, error = attempt.end(budget_s, is_fair=is_fair, works=q.is_usable)
+        if isinstance(error, DeciderTimeout) and not is_fair and waited_s > _A_WAIT_S:
             return _warming(questions), None
-        return reply, error
+        return nothing if reply is None else reply, error
 
-    def _admitted(self, stage: Stage) -> list[tuple[CircuitBreaker, int]] | None:
-        """Return a ticket of every circuit breaker of a stage, None if one refuses."""
-        admitted: list[tuple[CircuitBreaker, int]] = []
-        for one in [self._breaker, self._validator_breaker] if stage == "validator" else [self._breaker]:
-            ticket = one.admit(self._policy.breaker)
-            if ticket is None:
-                for before, given in admitted:
-                    before.withdraw(given)
-                return None
-            admitted.append((one, ticket))
-        return admitted
+
+def is_bounded(decider: q.Decider) -> bool:
+    """Tell whether a decider says that it is back in time by itself, and has nothing to load first.
+
+    It needs no thread of its own: it is called in the turn's.
+    """
+    return q.attribute_of(decider, "bounded", False) is True and q.attribute_of(decider, "is_loaded") is not False
 
 
 def _warming(questions: Mapping[str, q.Question]) -> q.Reply:

@@ -54,6 +54,12 @@ def until(seconds: float) -> float:
     return own if outer is None else min(own, outer)
 
 
+def is_late() -> bool:
+    """Tell whether the limit of whoever waits has passed; nobody waits: it has not."""
+    outer = _UNTIL.get()
+    return outer is not None and time.monotonic() >= outer
+
+
 def left(moment: float) -> float:
     """Return the seconds until a moment on the monotonic clock, 0 when it has passed."""
     return max(0.0, moment - time.monotonic())

@@ -12,12 +12,13 @@ from typing import Any
 
 from ..core.select import search_score
 from ..core.types import Dropped, Lookup, Record, Turn
-from ..errors import RetrievalOverloaded, RetrievalSkipped, RetrievalTimeout, StageError, cause_of, error_kind
+from ..errors import RetrievalOverloaded, RetrievalSkipped, RetrievalTimeout, cause_of, error_kind
 from ..policy import BreakerSettings
 from . import forks
 from .breaker import CircuitBreaker, breaker_of
 from .budget import Clock
-from .workers import SEARCHES, Call, start, wait
+from .guard import Attempt, Guard, Kinds
+from .workers import SEARCHES
 
 Search = Callable[[str], Iterable[Record]]
 """Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself.
@@ -29,6 +30,7 @@ are used again for an equal one alone.
 RecordFilter = Callable[[Record], bool]
 """Tells whether a record may be used; what it raises is a no."""
 
+_KINDS = Kinds(RetrievalSkipped, RetrievalOverloaded, RetrievalTimeout)
 _MOST_RECORDS = 1000
 """Records of one search that are read; the service returns 100 at most."""
 
@@ -68,11 +70,11 @@ class Searcher:
         self._pinned_names = pinned
         self._pinned = _PinnedCache(pinned_ttl_s)
         self._target = target
-        self._breakers: dict[str, CircuitBreaker] = {}
+        self._guards: dict[str, Guard] = {}
 
     def breakers(self, namespaces: Iterable[str]) -> list[CircuitBreaker]:
         """Return the circuit breakers of those namespaces that have been searched."""
-        return [self._breakers[name] for name in namespaces if name in self._breakers]
+        return [self._guards[name].breakers[0] for name in namespaces if name in self._guards]
 
     def search(self, turn: Turn, namespaces: Iterable[str], search: Search, limit_s: float, clock: Clock) -> Found:
         """Search namespaces.
@@ -88,17 +90,15 @@ class Searcher:
         running = [self._start(name, search, limit_s, clock, depends_on) for name in namespaces]
         until = time.monotonic() + limit_s
         for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
-            if one.call is not None:
-                one.error = wait(one.call, max(0.0, until - time.monotonic()), RetrievalTimeout)
+            if one.attempt is not None:
+                _, one.error = one.attempt.end(max(0.0, until - time.monotonic()))
         records: list[Record] = []
         dropped: list[Dropped] = []
         lookups: list[Lookup] = []
         for one in running:
             error = one.error
-            if one.ticket is not None:
-                self._breaker(one.namespace).report(one.ticket, error is None, self._settings)
             found, left_out = one.collector.close()
-            if one.call is not None and one.pinned and not one.cached and error is None:
+            if one.pinned and not one.cached and error is None:
                 self._pinned.put((one.namespace, depends_on), tuple(one.collector.fetched))
             records += sorted(found, key=_search_order)
             dropped += left_out
@@ -119,38 +119,30 @@ class Searcher:
 
     def _start(self, namespace: str, search: Search, limit_s: float, clock: Clock, depends_on: Hashable) -> _Running:
         one = _Running(namespace, _Collector(self._filter), namespace in self._pinned_names, clock.spent())
+        settings: BreakerSettings | None = self._settings
         if one.pinned and (cached := self._pinned.get((namespace, depends_on))) is not None:
             one.cached = True
-            if self._filter is not None:  # not here: what it does may take as long as a search
-                one.call = self._call(lambda _: cached, one)
+            if self._filter is None:
+                one.collector.add(cached)
+                one.collector.ended()
                 return one
-            one.collector.add(cached)
+            # In a thread all the same: what the filter does may take as long as a search.
+            search, settings = lambda _: cached, None
         elif limit_s <= 0.0:
             one.error = RetrievalTimeout("no time was left to search")
-        elif (ticket := self._breaker(namespace).admit(self._settings)) is None:
-            again = f"tried again after {self._settings.cooldown_s:g} s"
-            one.error = RetrievalSkipped(f"not searched: its circuit breaker is open ({again})")
-        else:
-            one.ticket = ticket
-            one.call = self._call(search, one)
+            one.collector.ended()
             return one
-        one.collector.ended()
+        one.attempt = self._guard(namespace).begin(_collecting(search, namespace, one.collector), settings)
         return one
 
-    def _call(self, search: Search, one: _Running) -> Call[None] | StageError:
-        lane = self if self._target is None else self._target
-        return start(SEARCHES, _collecting(search, one.namespace, one.collector), lane, RetrievalOverloaded)
-
-    def _breaker(self, namespace: str) -> CircuitBreaker:
-        found = self._breakers.get(namespace)
-        if found is None:
+    def _guard(self, namespace: str) -> Guard:
+        guard = self._guards.get(namespace)
+        if guard is None:
             whose = self if self._target is None else self._target
-            found = breaker_of(
-                ("retrieval", whose, namespace),
-                ":".join(part for part in ("retrieval", self._target, namespace) if part is not None),
-            )
-            self._breakers[namespace] = found
-        return found
+            name = ":".join(part for part in ("retrieval", self._target, namespace) if part is not None)
+            breaker = breaker_of(("retrieval", whose, namespace), name)
+            guard = self._guards[namespace] = Guard(SEARCHES, _KINDS, [breaker], lane=whose)
+        return guard
 
 
 class _Collector:
@@ -214,14 +206,13 @@ class _Collector:
 
 @dataclass
 class _Running:
-    """One namespace's search under way; without a call it is over: cached, or with an error."""
+    """One namespace's search under way; without an attempt it is over: cached, or with an error."""
 
     namespace: str
     collector: _Collector
     pinned: bool
     started_s: float
-    call: Call[None] | StageError | None = None
-    ticket: int | None = None
+    attempt: Attempt[None] | None = None
     cached: bool = False
     error: BaseException | None = None
 

@@ -16,7 +16,6 @@ from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Generic, Literal, TypeVar
 
-from ..errors import StageError
 from . import forks
 
 _T = TypeVar("_T")
@@ -241,27 +240,6 @@ class WorkerPool:
             lane.running -= 1
             if not lane.running:
                 self._lanes.pop(lane.key, None)
-
-
-def start(
-    pool: WorkerPool, work: Callable[[], _T], lane: Hashable, overloaded: type[StageError]
-) -> Call[_T] | StageError:
-    """Run a call in a pool; one that cannot take it gives an error of the given class."""
-    try:
-        return pool.submit(work, lane)
-    except (PoolFull, RuntimeError) as error:  # RuntimeError: no thread can be started
-        return overloaded(str(error))
-
-
-def wait(call: Call[Any] | StageError, seconds: float, timeout: type[StageError]) -> BaseException | None:
-    """Wait for a call and return its failure, None when it succeeded; what comes later is discarded."""
-    if isinstance(call, StageError):
-        return call
-    try:
-        return call.exception(timeout=seconds)
-    except FutureTimeout:
-        call.cancel()
-        return timeout(f"no answer within {seconds:.3f} s")
 
 
 DECISIONS = WorkerPool("gated-memory-decide", size=32, share=8, backlog=64)

@@ -15,7 +15,6 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import TimeoutError as FutureTimeout
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -32,8 +31,10 @@ from ...errors import (
     DeciderUnavailable,
     PromptTooLong,
 )
+from ...runtime.asking import KINDS
 from ...runtime.budget import left
-from ...runtime.workers import DECISIONS, PoolFull
+from ...runtime.guard import Guard
+from ...runtime.workers import DECISIONS
 from ..secret import Secret
 from ..shown import one_line, quoted
 
@@ -132,17 +133,14 @@ class HttpTransport:
         if self._health_url is None or self.about:
             return
         url, until = self._health_url, time.monotonic() + _HEALTH_S
-        try:  # in a thread, so that not even headers that drip hold whoever starts
-            described = DECISIONS.submit(lambda: _exchange("GET", url, until), lane=("health", url))
-        except (PoolFull, RuntimeError):
+        # In a thread, so that not even headers that drip hold whoever starts.
+        described = Guard(DECISIONS, KINDS, lane=("health", url)).begin(lambda: _exchange("GET", url, until))
+        answer, _ = described.end(_HEALTH_S)
+        if answer is None or answer[0] != 200:  # not there, or not a server that describes itself
             return
         try:
-            status, _, body = described.result(timeout=_HEALTH_S)
-            found = json.loads(body) if status == 200 else None
-        except (FutureTimeout, TimeoutError):
-            described.cancel()
-            return
-        except Exception:  # not there, or not a server that describes itself
+            found = json.loads(answer[2])
+        except (ValueError, RecursionError):
             return
         if isinstance(found, Mapping):
             window = found.get("max_length")
