@@ -50,7 +50,7 @@ class Exchange:
     def upstream(self) -> Answer:
         """Pass the request on and return the answer."""
         address = urlsplit(self.proxy.upstream)
-        connection = http.client.HTTPConnection(cast("str", address.hostname), address.port, timeout=5)
+        connection = http.client.HTTPConnection(cast("str", address.hostname), address.port, timeout=60)
         try:
             headers = {name: value for name, value in self._handler.headers.items() if name.lower() != "connection"}
             connection.request(self._handler.command, self._handler.path, self._body, headers)

@@ -138,7 +138,7 @@ def test_a_recall_that_ends_after_its_turn_was_cancelled_touches_no_later_turn(b
     def decide(state, questions):
         if "drink" in state["message"]:
             asked.set()
-            assert release.wait(10)
+            assert release.wait(60)
         return (yes if "drink" in state["message"] else no)(state, questions)
 
     def note(recall):
@@ -149,7 +149,7 @@ def test_a_recall_that_ends_after_its_turn_was_cancelled_touches_no_later_turn(b
     def work() -> str:
         """Work, until the other recall is over."""
         release.set()
-        return "done" if late.wait(10) else "never"
+        return "done" if late.wait(60) else "never"
 
     policy = {"deadline_s": 20.0, "inject": {"mode": mode}}
     manager = bench.manager(decider=decide, policy=policy, on_recall=note, async_mode=True)
@@ -267,7 +267,7 @@ def test_two_sessions_in_threads_keep_apart(bench):
 
     def talk(actor):
         for number in range(3):
-            together.wait(timeout=10)
+            together.wait(timeout=60)
             agents[actor](f"What do I drink? {number}")
 
     threads = [threading.Thread(target=talk, args=(actor,)) for actor in agents]
