@@ -13,7 +13,8 @@ import sys
 import boto3
 
 from strands_gated_memory.deciders.catalog import sagemaker
-from strands_gated_memory.deciders.check import check, lines
+from strands_gated_memory.deciders.check import check
+from strands_gated_memory.terminal import lines
 
 
 def main(endpoint: str, session: boto3.Session | None = None) -> int:

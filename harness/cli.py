@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "conversation": ("measuring.conversation", "the arms over a whole conversation"),
     "store": ("data.stores", "build, seed, wait for, dump and drop a memory"),
     "label": ("data.labels", "traces to labels, in the terminal"),
-    "fit": ("tuning.fit", "thresholds and calibrators from labels"),
+    "fit": ("tuning.fit", "thresholds and heads from labels"),
     "replay": ("tuning.replay", "a policy over recorded traces"),
     "record": ("reporting.recordings", "ask deciders everything that docs/results.md needs"),
     "results": ("reporting.results", "write docs/results.md from recordings"),

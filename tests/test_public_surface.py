@@ -54,7 +54,7 @@ SIBLINGS = {
     "core": {"core", "errors"},
     "runtime": {"core", "errors", "policy", "runtime"},
     "reporting": {"core", "errors", "reporting", "runtime"},
-    "deciders": {"core", "errors", "deciders", "embedded", "fitted_file", "policy", "recall", "runtime"},
+    "deciders": {"core", "errors", "deciders", "embedded", "fitted_file", "runtime"},
     "embedded": {"core", "errors", "embedded", "runtime"},
     "retrieval": {"core", "errors", "retrieval"},
     "injection": {"core", "errors", "injection"},

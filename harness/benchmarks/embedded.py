@@ -45,7 +45,8 @@ def record(n: int) -> str:
 
 def decisions() -> dict[str, float]:
     """Measure the shipped decider in this process."""
-    from strands_gated_memory.core.questions import GATE, Question, namespace_question, record_question
+    from strands_gated_memory.core.questions import Question
+    from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA, ROUTE_CRITERIA
 
     before = resident_mb()
     started = time.perf_counter()
@@ -54,13 +55,16 @@ def decisions() -> dict[str, float]:
     decider = EmbeddedDecider()
     decider.warm()
     cold = 1000 * (time.perf_counter() - started)
-    gate: dict[str, Question] = {"gate": GATE, **{text: namespace_question(text) for text in DESCRIPTIONS}}
+    gate: dict[str, Question] = {
+        "gate": GATE_CRITERIA.question(),
+        **{text: ROUTE_CRITERIA.question(text) for text in DESCRIPTIONS},
+    }
 
     def ask(turn: int, previous: list[str]) -> None:
         decider.decide({"message": message(turn), "previous": previous}, gate)
 
     def judge(turn: int, first: int) -> None:
-        questions = {str(n): record_question(record(first + n)) for n in range(20)}
+        questions = {str(n): RECORD_CRITERIA.question(record(first + n)) for n in range(20)}
         decider.decide({"message": message(turn), "previous": []}, questions)
 
     times = {

@@ -21,7 +21,8 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from strands_gated_memory.core.questions import Noul, record_question
+from strands_gated_memory.core.questions import Noul
+from strands_gated_memory.core.wordings import RECORD_CRITERIA
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.encoder import DATA, Encoder
 from strands_gated_memory.embedded.language import surely_english
@@ -315,7 +316,8 @@ def _subjects(decider: EmbeddedDecider) -> str:
     for fact, message in facts.items():
         texts = [f"The user {fact}.", f"Tomasz {fact}.", f"{fact[0].upper()}{fact[1:]}."]
         answers = decider.decide(
-            {"message": message, "previous": []}, {str(at): record_question(text) for at, text in enumerate(texts)}
+            {"message": message, "previous": []},
+            {str(at): RECORD_CRITERIA.question(text) for at, text in enumerate(texts)},
         )
         cells = [f"{answer.noul:.3f}" if isinstance(answer, Noul) else "–" for answer in answers.values()]
         lines.append(f"| {message} | {' | '.join(cells)} |")

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strands_gated_memory import Noul, RecallPolicy, Record, Thresholds, render_record
-from strands_gated_memory.core.questions import GATE, State, namespace_question, record_question
+from strands_gated_memory.core.questions import State
 from strands_gated_memory.core.router import choose
 from strands_gated_memory.core.select import select
 from strands_gated_memory.core.types import Row
+from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA, ROUTE_CRITERIA
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 
 from .personas import Message, Persona
@@ -171,14 +172,14 @@ class Scorer:
         return found
 
     def _gate(self, state: State) -> float | None:
-        answer = self._decider.decide(state, {"gate": GATE})["gate"]
+        answer = self._decider.decide(state, {"gate": GATE_CRITERIA.question()})["gate"]
         return answer.noul if isinstance(answer, Noul) else None
 
     def _routes(self, state: State, persona: Persona, wanted: frozenset[str]) -> Iterator[Routed]:
         names = list(persona.descriptions)
         for wording in range(max(len(texts) for texts in persona.descriptions.values())):
             questions = {
-                name: namespace_question(texts[min(wording, len(texts) - 1)])
+                name: ROUTE_CRITERIA.question(texts[min(wording, len(texts) - 1)])
                 for name, texts in persona.descriptions.items()
             }
             answers = self._decider.decide(state, questions)
@@ -193,7 +194,9 @@ class Scorer:
             )
 
     def _records(self, state: State, texts: Sequence[str]) -> tuple[Floats | None, NDArray[np.bool_] | None]:
-        answers = self._decider.decide(state, {str(at): record_question(text) for at, text in enumerate(texts)})
+        answers = self._decider.decide(
+            state, {str(at): RECORD_CRITERIA.question(text) for at, text in enumerate(texts)}
+        )
         chances = [a.noul if isinstance(a, Noul) else None for a in answers.values()]
         if all(chance is None for chance in chances):
             return None, None

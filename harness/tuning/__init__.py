@@ -1,1 +1,1 @@
-"""Thresholds and calibrators from labels, and a policy tried on recorded turns."""
+"""Thresholds and heads from labels, and a policy tried on recorded turns."""

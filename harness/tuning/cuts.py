@@ -1,4 +1,4 @@
-"""Choosing cuts, calibrators and heads from labelled probabilities, and measuring them across folds.
+"""Choosing cuts and heads from labelled probabilities, and measuring them across folds.
 
 Everything here is a function of arrays; nobody is asked anything. Curves and regressions are scikit-learn's,
 intervals scipy's.
@@ -13,19 +13,16 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_curve
 from sklearn.model_selection import StratifiedGroupKFold
 
-from strands_gated_memory.core.fitted import Isotonic, LogisticHead, Platt, logit
+from strands_gated_memory.core.fitted import LogisticHead
 from strands_gated_memory.embedded.logistic import probabilities as head_probabilities
 
 from ..errors import HarnessError
 from ..measuring.metrics import Array, Flags, Interval, auc, rate_interval
 
-Correction = Platt | Isotonic | LogisticHead | None
-How = Literal["none", "platt", "isotonic", "heads"]
 Mode = Literal["threshold", "ranking", "hybrid"]
 
 FOLDS = 5
@@ -58,7 +55,7 @@ class Labelled:
 
     @property
     def belongs(self) -> Flags:
-        """What a calibrated P is the probability of: anything but waste."""
+        """What P is the probability of: anything but waste."""
         return ~self.waste
 
 
@@ -172,75 +169,35 @@ def _shares(labelled: Labelled) -> Array:
     return np.divide(labelled.p, best, out=np.ones_like(best), where=best > 0)
 
 
-def correct(
-    labelled: Labelled, how: How, *, inputs: tuple[str, ...] = (), width: int = 0, seed: int = 0
-) -> tuple[Correction, Labelled]:
-    """Return what makes the probabilities better ones, and the labels with probabilities to choose a cut by.
+def with_head(
+    labelled: Labelled, *, inputs: tuple[str, ...], width: int, seed: int = 0
+) -> tuple[LogisticHead, Labelled]:
+    """Return a logistic regression on features of the embedded model, and the labels to choose a cut by.
 
-    The latter are each fold's by what was fitted on the others: on its own labels a head is too sure of itself, and
-    a cut chosen there would be too high for anything new. With too few groups for folds they are in sample.
+    The probabilities of the latter are each fold's by what was fitted on the others: on its own labels a head is too
+    sure of itself, and a cut chosen there would be too high for anything new. With too few groups for folds they are
+    in sample.
 
     Args:
-        labelled: Labels; with features for heads.
-        how: "platt" (two numbers, for few labels), "isotonic" (any rising shape; from some hundred labels on),
-            "heads" (a logistic regression on features of the embedded model).
-        inputs: The blocks that the features are made of, for heads.
-        width: The encoder's, for heads.
+        labelled: Labels with features.
+        inputs: The blocks that the features are made of.
+        width: The encoder's.
         seed: Of the folds.
 
     Raises:
-        HarnessError: The labels are all of one kind; or the probabilities fall where the labels rise, so no calibrator
-            can help.
+        HarnessError: The labels are all of one kind.
     """
-    if how == "none":
-        return None, labelled
     if labelled.belongs.all() or not labelled.belongs.any():
         raise HarnessError("a cut needs labels of both kinds: something needed, and something that is not")
-    splits = list(folds(labelled, seed))
-    if how == "heads":
-        return _head(labelled, inputs, width, splits)
-    correction = _calibrator(labelled, how)
-    if not splits:
-        return correction, corrected(labelled, correction)
-    p = np.zeros(len(labelled.p))
-    for train, test in splits:
-        p[test] = corrected(labelled.part(test), _calibrator(labelled.part(train), how)).p
-    return correction, replace(labelled, p=p)
+    return _head(labelled, inputs, width, list(folds(labelled, seed)))
 
 
-def corrected(labelled: Labelled, correction: Correction) -> Labelled:
-    """Return the labels with corrected probabilities."""
-    if correction is None:
+def judged_by(labelled: Labelled, head: LogisticHead | None) -> Labelled:
+    """Return the labels with a head's probabilities, as they are without one."""
+    if head is None:
         return labelled
-    if isinstance(correction, LogisticHead):
-        assert labelled.features is not None
-        return replace(labelled, p=np.array(head_probabilities(correction, labelled.features)))
-    return replace(labelled, p=np.array([correction(float(p)) for p in labelled.p]))
-
-
-def _calibrator(labelled: Labelled, how: How) -> Platt | Isotonic:
-    y = labelled.belongs.astype(int)
-    if how == "isotonic":
-        fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(labelled.p, y)
-        return Isotonic(
-            x=tuple(map(float, fitted.X_thresholds_)),
-            y=tuple(float(min(1.0, max(0.0, one))) for one in fitted.y_thresholds_),
-        )
-    slope, intercept = _platt(np.array([logit(p) for p in labelled.p]), y)
-    if slope <= 0:
-        raise HarnessError(
-            "these probabilities fall where the labels rise, so no calibrator can help; try another wording"
-        )
-    return Platt(slope=slope, intercept=intercept)
-
-
-def _platt(x: Array, y: NDArray[np.int64]) -> tuple[float, float]:
-    """Fit with Platt's softened targets, so that labels without an overlap do not give an endless slope."""
-    high, low = (y.sum() + 1) / (y.sum() + 2), 1 / ((1 - y).sum() + 2)
-    target = np.where(y == 1, high, low)
-    rows, labels = np.concatenate([x, x])[:, None], np.repeat([1, 0], len(x))
-    model = LogisticRegression(C=1e6, max_iter=1000).fit(rows, labels, np.concatenate([target, 1 - target]))
-    return float(model.coef_[0, 0]), float(model.intercept_[0])
+    assert labelled.features is not None
+    return replace(labelled, p=np.array(head_probabilities(head, labelled.features)))
 
 
 def _head(
@@ -264,7 +221,7 @@ def _head(
         intercept=round(float(model.intercept_[0]), 7),
     )
     fair = by_penalty[penalty]
-    return head, corrected(labelled, head) if fair is None else replace(labelled, p=fair)
+    return head, judged_by(labelled, head) if fair is None else replace(labelled, p=fair)
 
 
 def _across(x: Array, y: NDArray[np.int64], splits: list[tuple[Any, Any]], c: float) -> Array:

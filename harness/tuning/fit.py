@@ -1,4 +1,4 @@
-"""`fit`: labels to one file of thresholds, and calibrators or heads where asked for.
+"""`fit`: labels to one file of thresholds, and heads where asked for.
 
 The file is read by `RecallPolicy.from_file(path)` and by the decider `"fitted:<path>"`. Figures in it and in the
 tables are in sample (too good) and cross-validated: each fold, whole turns and queries, measured by what was fitted
@@ -21,12 +21,9 @@ from rich.console import Console
 from strands_gated_memory.core.fitted import (
     STAGES,
     Fitted,
-    FittedQuestion,
     FittedSelect,
     FittedStage,
-    Isotonic,
     LogisticHead,
-    Platt,
     Stage,
     StageFigures,
 )
@@ -44,7 +41,7 @@ from ..measuring.options import add_common, datasets_of, deciders_of, refuse_err
 from ..measuring.tables import Result, Table, number, save, share, show, with_interval
 from ..recording.deciders import BASELINES
 from ..recording.recorder import RecordingDecider
-from .cuts import Correction, Cut, Goal, How, Labelled, Mode, choose, correct, corrected, figures, folds, intervals
+from .cuts import Cut, Goal, Labelled, Mode, choose, figures, folds, intervals, judged_by, with_head
 
 DEFAULT_DATA = ("gate_dev", "relevance_dev")
 MIN_RECALL = 0.98
@@ -77,7 +74,7 @@ class _Fit:
 
     labelled: Labelled
     cut: Cut
-    correction: Correction
+    head: LogisticHead | None
     figures: StageFigures
     intervals: Mapping[str, Interval]
     """Of the cross-validated figures."""
@@ -88,7 +85,7 @@ class _Plan:
     """How to fit."""
 
     goal: Goal
-    how: How
+    heads: bool
     select: Mode
     seed: int
 
@@ -106,9 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     goal.add_argument(
         "--cost-ratio", type=_positive, metavar="C", help="what one that is missed costs, in needless ones, such as 20"
     )
-    better = parser.add_mutually_exclusive_group()
-    better.add_argument("--calibrate", choices=("platt", "isotonic"), help="also fit a calibrator per stage")
-    better.add_argument(
+    parser.add_argument(
         "--heads", action="store_true", help="also fit logistic heads on the embedded model's features (embedded only)"
     )
     parser.add_argument("--select", choices=("threshold", "ranking", "hybrid"), default="hybrid", help="of the records")
@@ -134,10 +129,9 @@ def run(arguments: argparse.Namespace) -> int:
     if any(one.partition(":")[0] in (*BASELINES, "fitted") for one in specs_in(spec, (*BASELINES, *NAMES))):
         raise HarnessError(f"fit cannot write a file for {spec!r}: it must name a decider that an agent can use")
     if arguments.heads and spec != "embedded":
-        raise HarnessError(f"--heads are fitted on the embedded model's features; with {spec!r} use --calibrate")
-    how: How = "heads" if arguments.heads else arguments.calibrate or "none"
+        raise HarnessError(f"--heads are fitted on the embedded model's features; leave the option out for {spec!r}")
     goal = Goal(cost_ratio=arguments.cost_ratio) if arguments.cost_ratio else Goal(arguments.min_recall or MIN_RECALL)
-    plan = _Plan(goal, how, arguments.select, arguments.seed)
+    plan = _Plan(goal, arguments.heads, arguments.select, arguments.seed)
     wordings = _wordings(arguments.wording)
     data = datasets_of(arguments, DEFAULT_DATA)
     held_out = [load(path) for path in arguments.held_out or ()]
@@ -155,9 +149,9 @@ def run(arguments: argparse.Namespace) -> int:
             if not asked.requests:
                 notes.append(f"{name}: the data has no labels for it, so nothing was fitted")
                 continue
-            labelled = _labelled(name, asked, decider, models, with_features=how == "heads")
+            labelled = _labelled(name, asked, decider, models, with_features=arguments.heads)
             apart = _stage(name, wordings[name], held_out)
-            other = _labelled(name, apart, decider, models, with_features=how == "heads") if apart.requests else None
+            other = _labelled(name, apart, decider, models, with_features=arguments.heads) if apart.requests else None
             try:
                 fits[name] = _fit(name, labelled, plan, other)
             except HarnessError as error:
@@ -175,14 +169,18 @@ def run(arguments: argparse.Namespace) -> int:
         model=_model(spec, models),
         date=datetime.datetime.now(datetime.timezone.utc).date(),
         data={one.path.name: one.sha256 for one in data},
-        goal={"min_recall": goal.min_recall, "cost_ratio": goal.cost_ratio, "correction": how},
+        goal={
+            "min_recall": goal.min_recall,
+            "cost_ratio": goal.cost_ratio,
+            "correction": "heads" if arguments.heads else "none",
+        },
         stages=stages,
         select=FittedSelect(
             mode=arguments.select, relative=fits["validator"].cut.relative if "validator" in fits else None
         ),
     )
     write(fitted, path)
-    tables, sentences = _told(fits, how, bool(held_out)), [*notes, *_advice(fits, how, path)]
+    tables, sentences = _told(fits, plan, bool(held_out)), [*notes, *_advice(fits, plan, path)]
     if decider.errors:
         tables = [table.model_copy(update={"stamp": f"decider errors: {decider.error_text()}"}) for table in tables]
     show(console, tables, sentences)
@@ -289,16 +287,16 @@ def _encoder() -> Any:
 
 
 def _fit(name: Stage, labelled: Labelled, plan: _Plan, other: Labelled | None) -> _Fit:
-    how, seed = plan.how, plan.seed
+    seed = plan.seed
     mode: Mode = plan.select if name == "validator" else "threshold"
-    inputs, width = (INPUTS[name], _encoder().width) if how == "heads" else ((), 0)
+    inputs, width = (INPUTS[name], _encoder().width) if plan.heads else ((), 0)
 
-    def fitted(labels: Labelled) -> tuple[Correction, Cut]:
-        correction, fair = correct(labels, how, inputs=inputs, width=width, seed=seed)
-        return correction, choose(fair, plan.goal, mode)
+    def fitted(labels: Labelled) -> tuple[LogisticHead | None, Cut]:
+        head, fair = with_head(labels, inputs=inputs, width=width, seed=seed) if plan.heads else (None, labels)
+        return head, choose(fair, plan.goal, mode)
 
-    correction, cut = fitted(labelled)
-    now = corrected(labelled, correction)
+    head, cut = fitted(labelled)
+    now = judged_by(labelled, head)
     splits = list(folds(labelled, seed))
     crossed: dict[str, float | None] = {}
     spread: Mapping[str, Interval] = {}
@@ -307,7 +305,7 @@ def _fit(name: Stage, labelled: Labelled, plan: _Plan, other: Labelled | None) -
         measured: list[Any] = []
         for train, test in splits:
             part, at = fitted(labelled.part(train))
-            held = corrected(labelled.part(test), part)
+            held = judged_by(labelled.part(test), part)
             p[test], kept[test] = held.p, at.keeps(held)
             measured.append(test)
         at_all = np.concatenate(measured)
@@ -316,12 +314,12 @@ def _fit(name: Stage, labelled: Labelled, plan: _Plan, other: Labelled | None) -
         spread = intervals(pooled, kept[at_all], seed=seed)
     apart: dict[str, float | None] = {}
     if other is not None and len(other.p):
-        there = corrected(other, correction)
+        there = judged_by(other, head)
         apart = figures(there, cut.keeps(there))
     return _Fit(
         labelled,
         cut,
-        correction,
+        head,
         StageFigures(
             in_sample=_rounded(figures(now, cut.keeps(now))),
             cross_validated=_rounded(crossed),
@@ -333,12 +331,10 @@ def _fit(name: Stage, labelled: Labelled, plan: _Plan, other: Labelled | None) -
 
 
 def _written(wording: Wording, fit: _Fit) -> FittedStage:
-    correction = fit.correction
     return FittedStage(
-        question=FittedQuestion.of(wording),
+        question=wording,
         threshold=fit.cut.threshold,
-        calibration=correction if isinstance(correction, Platt | Isotonic) else None,
-        head=correction if isinstance(correction, LogisticHead) else None,
+        head=fit.head,
         items=len(fit.labelled.p),
         groups=len(np.unique(fit.labelled.groups)),
         figures=fit.figures,
@@ -348,7 +344,7 @@ def _written(wording: Wording, fit: _Fit) -> FittedStage:
 # Telling
 
 
-def _told(fits: Mapping[Stage, _Fit], how: How, held_out: bool) -> list[Table]:
+def _told(fits: Mapping[Stage, _Fit], plan: _Plan, held_out: bool) -> list[Table]:
     columns = (
         "stage", "figures", "labels", "needed", "cut", "relative", "needed kept", "needless avoided", "AUC", "Brier",
     )  # fmt: skip
@@ -376,8 +372,8 @@ def _told(fits: Mapping[Stage, _Fit], how: How, held_out: bool) -> list[Table]:
         "was fitted on the others, whole turns and queries apart; 95 % bootstrap intervals over these, none where "
         "all agree."
     )
-    title = {"none": "thresholds", "platt": "Platt and thresholds", "isotonic": "isotonic and thresholds"}
-    return [Table(key=f"fit-{how}", title=f"Fitted {title.get(how, 'heads and thresholds')}", columns=columns,
+    what = "heads and thresholds" if plan.heads else "thresholds"
+    return [Table(key=f"fit-{'heads' if plan.heads else 'none'}", title=f"Fitted {what}", columns=columns,
                   rows=tuple(rows), notes=(note,))]  # fmt: skip
 
 
@@ -388,18 +384,18 @@ def _rates(found: Mapping[str, float | None], spread: Mapping[str, Interval]) ->
     return kept, avoided, number(found.get("auc")), number(found.get("brier"))
 
 
-def _advice(fits: Mapping[Stage, _Fit], how: How, path: Path) -> list[str]:
+def _advice(fits: Mapping[Stage, _Fit], plan: _Plan, path: Path) -> list[str]:
     said: list[str] = []
     for name, fit in fits.items():
         before = figures(fit.labelled, np.ones(len(fit.labelled.p), bool))
         after = fit.figures.cross_validated
-        if how != "none" and after and (after["brier"] or 0.0) > (before["brier"] or 0.0):
+        if plan.heads and after and (after["brier"] or 0.0) > (before["brier"] or 0.0):
             said.append(
                 f"{name}: across folds the probabilities got worse (Brier {number(before['brier'])} before, "
-                f"{number(after['brier'])} after): too few labels for {'--heads' if how == 'heads' else '--calibrate'}"
+                f"{number(after['brier'])} after): too few labels for --heads"
             )
     said.append(f'wrote {path}; use it as decider="fitted:{path}"')
-    if how == "none":
+    if not plan.heads:
         said[-1] += f', or with the same decider as policy=RecallPolicy.from_file("{path}")'
     return said
 

@@ -214,9 +214,7 @@ def table(found: Mapping[str, Any]) -> Table:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("traces", nargs="+", type=Path, help="what a session manager wrote to its trace_path")
-    parser.add_argument(
-        "--policy", type=Path, metavar="FILE", help="a file that `fit` wrote, without calibrators or heads"
-    )
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="a file that `fit` wrote, without heads")
     for name, about in (
         ("gate", "P from which on memory is searched"),
         ("router", "P from which on a namespace is"),
@@ -266,10 +264,10 @@ def _plain(path: Path) -> Path:
     """Refuse a file whose thresholds are not of the probabilities that were recorded."""
     from strands_gated_memory.fitted_file import read_fitted
 
-    if read_fitted(path).changes_probabilities:
+    if read_fitted(path).has_heads:
         raise HarnessError(
-            f"{path} has calibrators or heads: its thresholds hold for what they make of the probabilities, and the "
-            "traces hold others; fit again without --calibrate and --heads, or give the cuts as options"
+            f"{path} has heads: its thresholds hold for what they make of the probabilities, and the "
+            "traces hold others; fit again without --heads, or give the cuts as options"
         )
     return path
 

@@ -87,7 +87,8 @@ _NAMESPACES = ("/preferences/{actorId}/", "/facts/{actorId}/")
 
 
 def _check(spec: str) -> int:
-    from .deciders.check import check, lines
+    from .deciders.check import check
+    from .terminal import lines
 
     report = check(resolve_text(spec))
     print("\n".join(lines(report, spec)))
@@ -98,7 +99,7 @@ def _check(spec: str) -> int:
 
 def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[str], previous: Sequence[str]) -> int:
     from . import warm
-    from .deciders.check import decisions
+    from .terminal import decisions
 
     if len(previous) % 2:
         raise ConfigurationError(

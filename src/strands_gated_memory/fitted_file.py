@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -22,21 +20,16 @@ def read_fitted(path: str | os.PathLike[str]) -> Fitted:
     """
     source = os.fspath(path)
     try:
-        if os.path.getsize(source) > _MOST_BYTES:
-            raise ConfigurationError(f"fitted file {source}: over {_MOST_BYTES:,} bytes; `fit` writes none so large")
-        document = json.loads(Path(source).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        with open(source, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise ConfigurationError(
-            f"fitted file {source}: cannot be read: {error}; make one with `python -m harness fit`"
+            f"fitted file {source!r}: cannot be read: {error}; make one with `python -m harness fit`"
         ) from error
-    except json.JSONDecodeError as error:
-        raise ConfigurationError(
-            f"fitted file {source}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"fitted file {source}: not JSON that can be read: {error}") from error
+    if len(data) > _MOST_BYTES:
+        raise ConfigurationError(f"fitted file {source}: over {_MOST_BYTES:,} bytes; `fit` writes none so large")
     try:
-        return Fitted.model_validate(document)
+        return Fitted.model_validate_json(data)
     except ValidationError as error:
         shown = [
             f"{'.'.join(map(str, problem['loc'])) or 'the whole'}: {problem['msg'].removeprefix('Value error, ')}"

@@ -152,7 +152,7 @@ class RecallPolicy(Settings):
         """Return a policy with the questions, thresholds and selection that `python -m harness fit` wrote.
 
         Thresholds count as set here, so no doubt about them is reported for another model; the decider
-        `"fitted:<path>"` reports it. It also brings the thresholds of a file with calibrators or heads: for
+        `"fitted:<path>"` reports it. It also brings the thresholds of a file with heads: for
         any other decider these would be wrong, and this policy leaves them unset.
 
         Args:

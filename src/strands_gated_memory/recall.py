@@ -241,6 +241,13 @@ class RecallPipeline:
     def _aim(self, target: str | None, context_tag: str, strategies: Mapping[str, str] | None) -> None:
         block.check_tag(context_tag)
         router = self.policy.router
-        self._searcher = Searcher(self.policy.breaker, router.pinned, router.pinned_ttl_s, target, self._record_filter)
+        self._searcher = Searcher(
+            self.policy.breaker,
+            router.pinned,
+            router.pinned_ttl_s,
+            target,
+            usual_s=self.policy.retrieve.timeout_s,
+            record_filter=self._record_filter,
+        )
         self._context_tag = context_tag
         self._strategies = dict(strategies or {})

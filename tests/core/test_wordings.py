@@ -1,19 +1,13 @@
 """Published wordings: five of the gate's, five of the record's, the router's; every answer becomes P(yes)."""
 
+import hashlib
+import json
+
 import pytest
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
 from strands_gated_memory.core import wordings as w
-from strands_gated_memory.core.questions import (
-    GATE,
-    Choice,
-    NoAnswer,
-    Noul,
-    Question,
-    Score,
-    namespace_question,
-    record_question,
-)
+from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score
 
 TURN = Turn("What should I drink?")
 
@@ -40,10 +34,31 @@ def test_a_wording_makes_a_question_that_names_it(wording):
     assert ("&lt;Biscuit&gt; &amp; co." in question.instructions) == (wording not in w.GATE_WORDINGS)
 
 
-def test_the_default_wordings_are_the_published_questions():
-    assert w.GATE_CRITERIA.question().wire() == GATE.wire()
-    assert w.RECORD_CRITERIA.question("a <b>").wire() == record_question("a <b>").wire()
-    assert w.ROUTE_CRITERIA.question("tastes").wire() == namespace_question("tastes").wire()
+HASHES = {
+    "gate/criteria/1": "132f9b3ce2a7543b",
+    "gate/plain/1": "4e766b64c830fe34",
+    "gate/counterfactual/1": "30e316161e9bfa05",
+    "gate/inverted/1": "d51b3af570ca4d1c",
+    "gate/graded/1": "0d49bbbcfefa499f",
+    "record/criteria/1": "cec6374ef0ec2d13",
+    "record/plain/1": "a7b0a3a07fb8a008",
+    "record/topical/1": "2ea7781b52768070",
+    "record/counterfactual/1": "42eca3a995edd2be",
+    "record/graded/1": "47f2dc154c24feb2",
+    "route/criteria/1": "f977e40fb4bcbfb3",
+    "record/instructions/1": "2ade6eef74981ef3",
+}
+"""Of what a model is asked and how its answer is read, as the first release has them."""
+
+
+@pytest.mark.parametrize("wording", [*w.WORDINGS, w.RECORD_INSTRUCTIONS], ids=lambda one: one.key)
+def test_a_text_is_what_was_published_under_its_version(wording):
+    """Thresholds are kept by id and version, and recordings by the text: a changed one gets a new version."""
+    question = wording.question("a <b> & c" if w.SUBJECT in wording.instructions else None)
+    asked = [question.wire(), wording.about, wording.inverted, list(wording.yes)]
+    found = hashlib.sha256(json.dumps(asked, ensure_ascii=False).encode()).hexdigest()
+
+    assert found[:16] == HASHES[wording.key]
 
 
 READ = {

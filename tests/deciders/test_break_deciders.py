@@ -14,10 +14,11 @@ from strands_gated_memory import ConfigurationError, RecallPipeline, Record, Thr
 from strands_gated_memory.core.questions import NoAnswer, Noul, asked
 from strands_gated_memory.core.wordings import GATE_CRITERIA
 from strands_gated_memory.deciders import catalog
-from strands_gated_memory.deciders.check import check, check_at_start, lines
+from strands_gated_memory.deciders.check import check, check_at_start
 from strands_gated_memory.deciders.secret import Secret
 from strands_gated_memory.deciders.transports.aws import SageMaker
 from strands_gated_memory.errors import BadAnswer, DeciderError, DeciderRejected, DeciderThrottled
+from strands_gated_memory.terminal import lines
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

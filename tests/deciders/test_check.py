@@ -20,7 +20,8 @@ from strands_gated_memory import (
 )
 from strands_gated_memory.cli import main
 from strands_gated_memory.core.questions import Noul
-from strands_gated_memory.deciders.check import check, decisions, lines, probe
+from strands_gated_memory.deciders.check import check, probe
+from strands_gated_memory.terminal import decisions, lines
 from strands_gated_memory.testing import HashingEncoder, local_agentcore
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -479,3 +480,14 @@ def test_cli_ask_says_which_members_of_a_list_were_passed_over(capsys):
 def test_cli_says_what_a_slip_lacks(command, slip, said, capsys):
     assert main([command, slip, *(["hi"] if command == "ask" else [])]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_members_of_a_list_that_talk_to_nothing_are_not_probed_at_the_start(core):
+    """A function may cost what it likes: only what talks to something is asked before it is needed."""
+    told = Told()
+    with serving(system_one(0.9)) as server:
+        manager(core, decider=[server.url, told])
+        _warmed()
+
+    assert told.asked == 0
+    assert any(request.path.endswith("systemone") for request in server.requests)

@@ -5,24 +5,23 @@ import logging
 import math
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
-from strands_gated_memory.core.fitted import FittedQuestion, Isotonic, LogisticHead, Platt
+from strands_gated_memory.core.fitted import LogisticHead
 from strands_gated_memory.core.gate import GateSettings
-from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Reply, Score, Thresholds
+from strands_gated_memory.core.questions import NoAnswer, Noul, Reply, Thresholds
 from strands_gated_memory.core.wordings import (
     GATE_CRITERIA,
-    GATE_GRADED,
-    GATE_INVERTED,
     GATE_PLAIN,
     RECORD_CRITERIA,
     ROUTE_CRITERIA,
     Wording,
 )
 from strands_gated_memory.deciders.check import check
-from strands_gated_memory.deciders.fitted import FittedDecider, with_yes
+from strands_gated_memory.deciders.fitted import FittedDecider
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.logistic import INPUTS, input_width
 from strands_gated_memory.errors import ConfigurationError
@@ -52,7 +51,14 @@ class Says:
 
 
 def question(wording):
-    return json.loads(FittedQuestion.of(wording).model_dump_json())
+    return json.loads(json.dumps(asdict(wording)))
+
+
+def fitted_by(path, decider=None):
+    """The decider of a file; another asked in the place of the file's own."""
+    if decider is None:
+        return resolve_decider(f"fitted:{path}")
+    return FittedDecider(read_fitted(path), decider, str(path))
 
 
 @pytest.fixture
@@ -86,13 +92,13 @@ def written(tmp_path):
 
 @pytest.mark.parametrize(("p", "outcome"), [(0.39, "closed"), (0.41, "open")])
 def test_the_files_thresholds_decide_where_the_policy_sets_none(written, p, outcome):
-    gate = RecallPipeline(FittedDecider(written(), Says(p))).gate(ASK, ["/facts/"])
+    gate = RecallPipeline(fitted_by(written(), Says(p))).gate(ASK, ["/facts/"])
 
     assert gate.outcome == outcome
 
 
 def test_the_policy_still_wins(written):
-    pipeline = RecallPipeline(FittedDecider(written(), Says(0.39)), RecallPolicy(gate={"threshold": 0.1}))
+    pipeline = RecallPipeline(fitted_by(written(), Says(0.39)), RecallPolicy(gate={"threshold": 0.1}))
 
     assert pipeline.gate(ASK, ["/facts/"]).outcome == "open"
 
@@ -100,9 +106,9 @@ def test_the_policy_still_wins(written):
 def test_where_the_file_has_no_threshold_the_deciders_own_holds_then_the_default(written):
     path = written({"router": None, "validator": None}, select={"mode": "hybrid"})
 
-    assert FittedDecider(path, Says(0.5)).thresholds == Thresholds(0.4, None, None)
+    assert fitted_by(path, Says(0.5)).thresholds == Thresholds(0.4, None, None)
     own = Says(0.5, thresholds=Thresholds(0.9, 0.8, 0.7, 0.6))
-    assert FittedDecider(path, own).thresholds == Thresholds(0.4, 0.8, 0.7, 0.6)
+    assert fitted_by(path, own).thresholds == Thresholds(0.4, 0.8, 0.7, 0.6)
 
 
 def test_the_specification_makes_the_files_decider(written):
@@ -114,61 +120,18 @@ def test_the_specification_makes_the_files_decider(written):
     assert RecallPipeline(decider, PATIENT).gate(Turn("Hello!"), ["/facts/"]).outcome == "closed"
 
 
-def test_platt_by_hand():
-    assert Platt(slope=1.0, intercept=1.0)(0.5) == pytest.approx(1 / (1 + math.exp(-1)))
-    assert Platt(slope=2.0, intercept=0.0)(0.8) == pytest.approx(16 / 17)  # odds 4 squared
-    assert 0.0 < Platt(slope=50.0, intercept=0.0)(0.0) < Platt(slope=50.0, intercept=0.0)(1.0) < 1.0
-
-
-def test_isotonic_by_hand():
-    curve = Isotonic(x=(0.2, 0.4, 0.6), y=(0.1, 0.3, 0.9))
-
-    assert [curve(p) for p in (0.0, 0.2, 0.3, 0.5, 0.6, 1.0)] == pytest.approx([0.1, 0.1, 0.2, 0.6, 0.9, 0.9])
-
-
-def test_a_calibrator_changes_the_answers_of_its_stage_alone(written):
-    path = written({"validator": {"calibration": {"kind": "platt", "slope": 1.0, "intercept": 1.0}}})
-    pipeline = RecallPipeline(FittedDecider(path, Says(0.5)))
-
-    assert pipeline.gate(ASK, ["/facts/"]).probability == 0.5
-    assert pipeline.judge(ASK, [Record("Likes tea.", "/facts/")])[0].probability == pytest.approx(0.7311, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("wording", "answer"),
-    [
-        (GATE_CRITERIA, Noul(0.3)),
-        (GATE_INVERTED, Noul(0.3)),
-        (GATE_GRADED, Score(1.0, {"0": 0.4, "1": 0.3, "2": 0.2, "3": 0.1})),
-        (GATE_GRADED, Score(0.0, {"0": 1.0, "1": 0.0, "2": 0.0, "3": 0.0})),
-        (
-            Wording("w", "?", {"a": "yes", "b": "maybe", "c": "no"}, "choice", yes=("a", "b")),
-            Choice("c", {"a": 0.1, "b": 0.3, "c": 0.6}),
-        ),
-    ],
-)
-def test_a_corrected_answer_reads_as_the_probability_given(wording, answer):
-    changed = with_yes(answer, wording, 0.8)
-
-    assert wording.read(changed).noul == pytest.approx(0.8)
-    if not isinstance(changed, Noul):
-        assert sum(changed.probabilities.values()) == pytest.approx(1.0)
-    if isinstance(changed, Choice):
-        assert changed.choice == "b"  # keeps its share of what counts as yes
-
-
 def test_no_answer_stays_none(written):
     class Abstains:
         def decide(self, state, questions):
             return dict.fromkeys(questions, NoAnswer("abstained"))
 
-    path = written({"gate": {"calibration": {"kind": "platt", "slope": 1.0, "intercept": 1.0}}})
+    path = written({"gate": {"head": head("gate")}})
 
-    assert RecallPipeline(FittedDecider(path, Abstains())).gate(ASK, ["/facts/"]).outcome == "abstained"
+    assert RecallPipeline(fitted_by(path, Abstains())).gate(ASK, ["/facts/"]).outcome == "abstained"
 
 
 def test_another_model_is_used_and_said_once(written, caplog):
-    pipeline = RecallPipeline(FittedDecider(written(), Says(0.7, model="m-2")))
+    pipeline = RecallPipeline(fitted_by(written(), Says(0.7, model="m-2")))
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             log_failures(pipeline.recall(ASK, ["/facts/"], lambda _: [Record("Likes tea.", "/facts/")]))
@@ -186,14 +149,14 @@ def test_another_model_is_used_and_said_once(written, caplog):
     ],
 )
 def test_another_question_is_said(written, asked, told):
-    pipeline = RecallPipeline(FittedDecider(written(), Says(0.7)), RecallPolicy(gate={"question": asked}))
+    pipeline = RecallPipeline(fitted_by(written(), Says(0.7)), RecallPolicy(gate={"question": asked}))
     recall = pipeline.recall(ASK, ["/facts/"], lambda _: [])
 
     assert any(told in why for why in recall.trace.decider_calls[0].untuned)
 
 
 def test_the_model_and_the_questions_of_the_file_draw_no_doubt(written):
-    recall = RecallPipeline(FittedDecider(written(), Says(0.7))).recall(
+    recall = RecallPipeline(fitted_by(written(), Says(0.7))).recall(
         ASK, ["/facts/"], lambda _: [Record("Likes tea.", "/facts/")]
     )
 
@@ -223,16 +186,6 @@ def test_other_settings_are_added_and_win(written, gate):
     assert policy.deadline_s == 1.5
 
 
-def test_thresholds_of_calibrated_probabilities_are_left_to_the_fitted_decider(written):
-    path = written({"gate": {"calibration": {"kind": "isotonic", "x": [0.1, 0.9], "y": [0.0, 1.0]}}})
-    policy = RecallPolicy.from_file(path)
-
-    assert policy.gate.threshold is None
-    # With the plain decider nothing of the file's scale is used; with the fitted one its thresholds are.
-    assert RecallPipeline(Says(0.25), policy).gate(ASK, ["/facts/"]).outcome == "open"
-    assert RecallPipeline(FittedDecider(path, Says(0.25)), policy).gate(ASK, ["/facts/"]).outcome == "closed"
-
-
 # Heads
 
 
@@ -257,7 +210,7 @@ def test_a_head_that_passes_on_the_shipped_logit_gives_the_shipped_answers(writt
     path = written(
         {"gate": {"head": head("gate")}, "validator": {"head": head("validator")}}, model=EmbeddedDecider().model_id
     )
-    fitted, plain = RecallPipeline(FittedDecider(path), PATIENT), RecallPipeline(EmbeddedDecider(), PATIENT)
+    fitted, plain = RecallPipeline(fitted_by(path), PATIENT), RecallPipeline(EmbeddedDecider(), PATIENT)
 
     assert fitted.gate(ASK, ["/facts/"]).probability == pytest.approx(
         plain.gate(ASK, ["/facts/"]).probability, rel=1e-4
@@ -270,23 +223,21 @@ def test_a_head_turned_round_turns_the_answer_round(written):
     path = written({"gate": {"head": head("gate", own=-1.0)}}, model=EmbeddedDecider().model_id)
     p = RecallPipeline(EmbeddedDecider(), PATIENT).gate(ASK, ["/facts/"]).probability
 
-    assert RecallPipeline(FittedDecider(path), PATIENT).gate(ASK, ["/facts/"]).probability == pytest.approx(
-        1 - p, abs=1e-4
-    )
+    assert RecallPipeline(fitted_by(path), PATIENT).gate(ASK, ["/facts/"]).probability == pytest.approx(1 - p, abs=1e-4)
 
 
 def test_a_head_abstains_where_the_embedded_model_does(written):
     path = written({"gate": {"head": head("gate")}}, model=EmbeddedDecider().model_id)
 
     assert (
-        RecallPipeline(FittedDecider(path), PATIENT).gate(Turn("Was soll ich heute trinken?"), ["/f/"]).outcome
+        RecallPipeline(fitted_by(path), PATIENT).gate(Turn("Was soll ich heute trinken?"), ["/f/"]).outcome
         == "abstained"
     )
 
 
 def test_heads_for_another_embedded_model_are_not_used_and_that_is_said(written):
     path = written({"gate": {"head": head("gate", own=-1.0), "threshold": 0.999}}, model="embedded-0")
-    decider = FittedDecider(path)
+    decider = fitted_by(path)
     recall = RecallPipeline(decider, PATIENT).recall(ASK, ["/facts/"], lambda _: [])
 
     assert (
@@ -294,6 +245,16 @@ def test_heads_for_another_embedded_model_are_not_used_and_that_is_said(written)
     )
     assert decider.thresholds.gate == EmbeddedDecider().thresholds.gate  # the head's own would not fit
     assert any("is for embedded-0 and is not used with" in why for why in recall.trace.decider_calls[0].untuned)
+
+
+def test_thresholds_of_heads_are_left_to_the_fitted_decider(written):
+    path = written({"gate": {"head": head("gate"), "threshold": 1.0}}, model=EmbeddedDecider().model_id)
+    policy = RecallPolicy.from_file(path, deadline_s=60)
+
+    assert policy.gate.threshold is None
+    # With the plain decider nothing of the file's scale is used; with the fitted one its thresholds are.
+    assert RecallPipeline(EmbeddedDecider(), policy).gate(ASK, ["/facts/"]).outcome == "open"
+    assert RecallPipeline(fitted_by(path), policy).gate(ASK, ["/facts/"]).outcome == "closed"
 
 
 # Bad files
@@ -307,11 +268,9 @@ def test_heads_for_another_embedded_model_are_not_used_and_that_is_said(written)
         ({"gate": {"treshold": 0.2}}, {}, "stages.gate.treshold"),
         ({"gate": {"question": {"id": "x", "instructions": ""}}}, {}, "stages.gate.question.instructions"),
         ({"gate": {"question": {"id": "x", "instructions": "?", "type": "score"}}}, {}, "stages.gate.question"),
-        ({"gate": {"calibration": {"kind": "platt", "slope": -1, "intercept": 0}}}, {}, "platt.slope"),
-        ({"gate": {"calibration": {"kind": "spline"}}}, {}, "stages.gate.calibration"),
-        ({"gate": {"calibration": {"kind": "isotonic", "x": [0.1, 0.1], "y": [0, 1]}}}, {}, "x must rise"),
-        ({"gate": {"calibration": {"kind": "isotonic", "x": [0.1, 0.2], "y": [1, 0]}}}, {}, "y must not fall"),
-        ({"gate": {"calibration": {"kind": "isotonic", "x": [0.1], "y": [0, 1]}}}, {}, "x has 1 points"),
+        ({"gate": {"calibration": {"kind": "platt", "slope": 1, "intercept": 0}}}, {}, "stages.gate.calibration"),
+        ({"gate": {"question": {"id": "x", "instructions": "?", "colour": "red"}}}, {}, "stages.gate.question.colour"),
+        ({"gate": {"question": {"id": "x", "instructions": ["?"]}}}, {}, "stages.gate.question.instructions"),
         ({"gate": {"head": head("gate", weight=[1.0])}}, {}, "mean, scale and weight"),
         ({"gate": {"head": head("gate", inputs=["turn", "mood"])}}, {"model": None}, "stages.gate.head.inputs: 'mood'"),
         ({"gate": {"head": head("gate", inputs=["overlap"])}}, {"model": None}, "stages.gate.head.inputs"),
@@ -371,6 +330,20 @@ def test_what_is_no_such_file_at_all(tmp_path, text):
         RecallPolicy.from_file(path)
 
 
+@pytest.mark.parametrize("name", ["missing.json", "a\0b", "."])
+def test_a_file_that_cannot_be_read(tmp_path, name):
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        resolve_decider(f"fitted:{tmp_path}/{name}")
+
+
+def test_a_file_too_large_to_be_one_is_not_read_whole(tmp_path):
+    path = tmp_path / "large.json"
+    with path.open("wb") as file:
+        file.truncate(20_000_000)
+    with pytest.raises(ConfigurationError, match="over 16,000,000 bytes"):
+        read_fitted(path)
+
+
 def test_a_head_rises_with_its_weights():
     features = [[0.0, 1.0], [0.0, 2.0]]
     one = LogisticHead(inputs=(), encoder_width=1, mean=(0.0, 1.0), scale=(1.0, 2.0), weight=(0.0, 4.0), intercept=-1.0)
@@ -399,14 +372,14 @@ def test_it_answers_custom_questions_if_the_decider_that_is_asked_does(written, 
     asked = Says(0.5)
     asked.answers_custom = own
 
-    assert FittedDecider(written(), asked).answers_custom is own
+    assert fitted_by(written(), asked).answers_custom is own
 
 
 def test_a_list_that_a_file_names_is_checked_member_by_member(written):
     def tired(state, questions):
         raise ZeroDivisionError("no")
 
-    members = check(FittedDecider(written(), resolve_decider([tired, Says(0.9)]))).members
+    members = check(fitted_by(written(), resolve_decider([tired, Says(0.9)]))).members
 
     assert "ZeroDivisionError" in members["tired"]
     assert members["Says"] is None

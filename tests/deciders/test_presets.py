@@ -3,12 +3,12 @@
 import pytest
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Record, Turn
-from strands_gated_memory.core.questions import Noul, Reply
+from strands_gated_memory.core.questions import Noul, Question, Reply
 from strands_gated_memory.core.wordings import GATE_CRITERIA, GATE_PLAIN, Wording
-from strands_gated_memory.deciders.presets import tuning, tuning_for
+from strands_gated_memory.deciders.presets import tuning_for
 from strands_gated_memory.reporting.log import log_failures
 
-CRITERIA = [("gate", "gate/criteria/1"), ("validator", "record/criteria/1")]
+CRITERIA = [("gate", "gate/criteria/1"), ("record", "record/criteria/1")]
 TURN = Turn("What should I drink?")
 
 KNOWN = {
@@ -19,9 +19,14 @@ KNOWN = {
 }
 
 
+def tuning(model, asked):
+    """Of questions about something, in a wording."""
+    return tuning_for(model, None, [Question("noul", "?", about=about, wording=wording) for about, wording in asked])
+
+
 @pytest.mark.parametrize("model", KNOWN)
 def test_a_tuned_model_has_its_thresholds(model):
-    found = tuning(model, None, CRITERIA)
+    found = tuning(model, CRITERIA)
 
     assert (found.thresholds["gate"], found.thresholds["validator"]) == KNOWN[model]
     assert found.untuned == {}
@@ -40,7 +45,7 @@ DOUBTFUL = {
 
 @pytest.mark.parametrize(("model", "asked", "threshold", "words"), DOUBTFUL.values(), ids=DOUBTFUL)
 def test_a_doubtful_threshold_is_pointed_out(model, asked, threshold, words):
-    found = tuning(model, None, asked)
+    found = tuning(model, asked)
 
     assert found.thresholds.get("gate") == threshold
     assert words in found.untuned["gate"]

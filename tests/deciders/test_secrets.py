@@ -10,9 +10,10 @@ from loopback import STATE, nouls, serving, system_one
 
 from strands_gated_memory import RecallPipeline, RecallStats, Record, Turn, resolve_decider
 from strands_gated_memory.deciders import catalog
-from strands_gated_memory.deciders.check import check, lines
+from strands_gated_memory.deciders.check import check
 from strands_gated_memory.deciders.secret import Secret
 from strands_gated_memory.reporting.log import log_failures
+from strands_gated_memory.terminal import lines
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

@@ -6,21 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from strands_gated_memory.core.questions import (
-    GATE,
-    Answer,
-    Decider,
-    NoAnswer,
-    Noul,
-    Question,
-    State,
-    checked,
-    namespace_question,
-    record_question,
-)
+from strands_gated_memory.core.questions import Answer, Decider, NoAnswer, Noul, Question, State, checked
+from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA, ROUTE_CRITERIA
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 
 ABSTAINED = NoAnswer("abstained")
+
+GATE = GATE_CRITERIA.question()
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +62,9 @@ def test_any_message_gets_probabilities(decider: EmbeddedDecider, message: str) 
     """Empty, long, broken: an answer within 0..1 to every question."""
     questions = {
         "gate": GATE,
-        "0": namespace_question("facts about the user"),
-        "1": record_question("The user is vegetarian."),
-        "2": record_question(""),
+        "0": ROUTE_CRITERIA.question("facts about the user"),
+        "1": RECORD_CRITERIA.question("The user is vegetarian."),
+        "2": RECORD_CRITERIA.question(""),
     }
 
     answers = decider.decide(state(message), questions)
@@ -83,7 +75,11 @@ def test_any_message_gets_probabilities(decider: EmbeddedDecider, message: str) 
 
 def test_a_message_in_another_language_abstains_from_all(decider: EmbeddedDecider) -> None:
     """The pipeline then searches as if there were no gate."""
-    questions = {"gate": GATE, "0": namespace_question("facts"), "1": record_question("The user is vegetarian.")}
+    questions = {
+        "gate": GATE,
+        "0": ROUTE_CRITERIA.question("facts"),
+        "1": RECORD_CRITERIA.question("The user is vegetarian."),
+    }
 
     answers = decider.decide(state("Welche Schuhgröße hat mein Sohn noch mal?"), questions)
 
@@ -92,9 +88,9 @@ def test_a_message_in_another_language_abstains_from_all(decider: EmbeddedDecide
 
 def test_a_record_in_another_language_abstains_alone(decider: EmbeddedDecider) -> None:
     """Only that record is kept unjudged."""
-    foreign = record_question("El usuario prefiere el café sin azúcar.")
+    foreign = RECORD_CRITERIA.question("El usuario prefiere el café sin azúcar.")
 
-    answers = decider.decide(state("coffee?"), {"a": record_question("The user drinks tea."), "b": foreign})
+    answers = decider.decide(state("coffee?"), {"a": RECORD_CRITERIA.question("The user drinks tea."), "b": foreign})
 
     assert isinstance(answers["a"], Noul)
     assert answers["b"] == ABSTAINED
@@ -149,7 +145,7 @@ def test_a_long_message_may_still_ask_for_nothing(decider: EmbeddedDecider) -> N
 
 def test_the_gate_abstains_when_most_of_a_message_is_not_read(decider: EmbeddedDecider) -> None:
     """What was asked may stand in the rest, so the pipeline searches; the records are judged all the same."""
-    questions = {"g": GATE, "r": record_question("The user is vegan.")}
+    questions = {"g": GATE, "r": RECORD_CRITERIA.question("The user is vegan.")}
 
     answers = decider.decide(state(NOTES * 10), questions)
 
@@ -168,10 +164,10 @@ def test_the_gate_abstains_when_most_of_a_message_is_not_read(decider: EmbeddedD
 def test_a_fact_counts_wherever_it_stands_in_a_long_record(decider: EmbeddedDecider, fact: str, message: str) -> None:
     """First or last in a record of 300 characters about something else, it gets most of what it gets alone."""
     questions = {
-        "alone": record_question(fact),
-        "first": record_question(f"{fact} {ELSEWHERE}"),
-        "last": record_question(ELSEWHERE + fact),
-        "without": record_question(ELSEWHERE),
+        "alone": RECORD_CRITERIA.question(fact),
+        "first": RECORD_CRITERIA.question(f"{fact} {ELSEWHERE}"),
+        "last": RECORD_CRITERIA.question(ELSEWHERE + fact),
+        "without": RECORD_CRITERIA.question(ELSEWHERE),
     }
 
     chances = {key: p(answer) for key, answer in decider.decide(state(message), questions).items()}
@@ -186,15 +182,15 @@ def test_a_record_as_long_as_the_service_holds_is_read_to_its_end(decider: Embed
     message = state("What should I cook tonight?")
     long = {"fact": filling + "The user must not have peanuts. " * 3, "none": filling}
 
-    chances = decider.decide(message, {key: record_question(text) for key, text in long.items()})
+    chances = decider.decide(message, {key: RECORD_CRITERIA.question(text) for key, text in long.items()})
 
     assert p(chances["fact"]) > 2 * p(chances["none"])
 
 
 def test_what_is_too_long_for_one_request_is_left_unjudged(decider: EmbeddedDecider) -> None:
     """A request's cost is bounded: long records beyond it are told apart, short ones are judged all the same."""
-    questions = {str(n): record_question(f"{n} {ELSEWHERE * 50}") for n in range(8)}
-    questions["short"] = record_question("The user is vegan.")
+    questions = {str(n): RECORD_CRITERIA.question(f"{n} {ELSEWHERE * 50}") for n in range(8)}
+    questions["short"] = RECORD_CRITERIA.question("The user is vegan.")
 
     answers = decider.decide(state("What should I cook tonight?"), questions)
 
@@ -237,7 +233,7 @@ def test_small_talk_closes(decider: EmbeddedDecider, message: str) -> None:
 )
 def test_what_is_not_surely_english_is_not_decided(decider: EmbeddedDecider, message: str) -> None:
     """Short, mixed or romanised text in another language never closes the gate or drops a record."""
-    questions = {"g": GATE, "r": record_question("The user is vegan.")}
+    questions = {"g": GATE, "r": RECORD_CRITERIA.question("The user is vegan.")}
 
     assert decider.decide(state(message), questions) == dict.fromkeys(questions, ABSTAINED)
 
@@ -270,7 +266,7 @@ def test_plain_cases_fall_on_the_right_side(decider: EmbeddedDecider) -> None:
 
 def test_history_counts(decider: EmbeddedDecider) -> None:
     """The same words after another exchange get another probability, for the gate and a record."""
-    questions = {"gate": GATE, "0": record_question("The user does not eat fish.")}
+    questions = {"gate": GATE, "0": RECORD_CRITERIA.question("The user does not eat fish.")}
     personal = state("And for dinner?", "What should I have for lunch?", "You like lentil soup; there is some left.")
     general = state("And for dinner?", "What did the Romans eat at noon?", "Bread, cheese and olives, mostly.")
 
@@ -285,8 +281,8 @@ def test_a_record_that_matters_ranks_above_one_that_does_not(decider: EmbeddedDe
     answers = decider.decide(
         state("What should I cook tonight?"),
         {
-            "diet": record_question("The user is vegetarian and allergic to peanuts."),
-            "car": record_question("The user's car is serviced at Hansen's garage."),
+            "diet": RECORD_CRITERIA.question("The user is vegetarian and allergic to peanuts."),
+            "car": RECORD_CRITERIA.question("The user's car is serviced at Hansen's garage."),
         },
     )
 
@@ -296,8 +292,8 @@ def test_a_record_that_matters_ranks_above_one_that_does_not(decider: EmbeddedDe
 def test_an_answer_does_not_depend_on_the_other_questions(decider: EmbeddedDecider) -> None:
     """Alone or among fifty records, a record gets the same probability."""
     fresh = EmbeddedDecider()
-    mine = record_question("The user runs on Tuesdays at six.")
-    others = {str(n): record_question(f"The user has {n} plants. " * (n % 7 + 1)) for n in range(50)}
+    mine = RECORD_CRITERIA.question("The user runs on Tuesdays at six.")
+    others = {str(n): RECORD_CRITERIA.question(f"The user has {n} plants. " * (n % 7 + 1)) for n in range(50)}
 
     alone = p(fresh.decide(state("Can we meet on Tuesday?"), {"mine": mine})["mine"])
     among = p(decider.decide(state("Can we meet on Tuesday?"), {**others, "mine": mine})["mine"])

@@ -14,7 +14,7 @@ import pytest
 
 from harness.training.quantise import Observed, quantise
 from strands_gated_memory import Noul
-from strands_gated_memory.core.questions import GATE, record_question
+from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.encoder import DATA, Encoder
 
@@ -51,7 +51,10 @@ def _run(module, *arguments):
 
 
 def _answers(decider):
-    questions = {"gate": GATE, "record": record_question("The user is allergic to walnuts.")}
+    questions = {
+        "gate": GATE_CRITERIA.question(),
+        "record": RECORD_CRITERIA.question("The user is allergic to walnuts."),
+    }
     return decider.decide({"message": "What cake should I bake?", "previous": []}, questions)
 
 

@@ -1,4 +1,4 @@
-"""The file of what was fitted on a user's own labels: thresholds, and calibrators or heads where asked for.
+"""The file of what was fitted on a user's own labels: thresholds, and heads where asked for.
 
 `python -m harness fit` writes it; `RecallPolicy.from_file` and the decider `"fitted:<path>"` read it. It says
 what it holds for: the model, the questions word for word, the data, the goal, and how well it did.
@@ -6,15 +6,11 @@ what it holds for: the model, the questions word for word, the data, the goal, a
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from .questions import About
 from .settings import Probability
 from .specs import specs_in, why_unknown
 from .wordings import Wording, as_wording
@@ -24,108 +20,9 @@ Stage = Literal["gate", "router", "validator"]
 
 STAGES: tuple[Stage, ...] = ("gate", "router", "validator")
 
-_CLIPPED = 1e-7
-_MOST_LOGIT = 30.0
-
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class FittedQuestion(_Part):
-    """A wording, word for word: a threshold holds for no other."""
-
-    id: str = Field(min_length=1)
-    version: int = 1
-    instructions: str = Field(min_length=1)
-    criteria: dict[str, str | None] | tuple[str, ...] | None = None
-    type: Literal["noul", "choice", "score"] = "noul"
-    about: About = "custom"
-    inverted: bool = False
-    yes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, wording: Wording) -> FittedQuestion:
-        """Return a wording as the file holds it."""
-        criteria = wording.criteria
-        return cls(
-            id=wording.id,
-            version=wording.version,
-            instructions=wording.instructions,
-            criteria=dict(criteria) if isinstance(criteria, Mapping) else None if criteria is None else tuple(criteria),
-            type=wording.type,
-            about=wording.about,
-            inverted=wording.inverted,
-            yes=wording.yes,
-        )
-
-    def wording(self) -> Wording:
-        """Return the wording.
-
-        Raises:
-            ValueError: Its fields do not fit each other.
-        """
-        return Wording(
-            self.id,
-            self.instructions,
-            self.criteria,
-            self.type,
-            version=self.version,
-            about=self.about,
-            inverted=self.inverted,
-            yes=self.yes,
-        )
-
-    @model_validator(mode="after")
-    def _is_a_wording(self) -> FittedQuestion:
-        self.wording()
-        return self
-
-
-class Platt(_Part):
-    """P' = sigmoid(slope * logit(P) + intercept)."""
-
-    kind: Literal["platt"] = "platt"
-    slope: float = Field(gt=0)
-    intercept: float
-
-    def __call__(self, probability: float) -> float:
-        """Return the calibrated probability, 0..1."""
-        return _sigmoid(self.slope * logit(probability) + self.intercept)
-
-
-class Isotonic(_Part):
-    """Straight lines between points that never fall; level beyond the outermost."""
-
-    kind: Literal["isotonic"] = "isotonic"
-    x: tuple[Probability, ...] = Field(min_length=1)
-    """Probabilities as the model gives them, rising."""
-    y: tuple[Probability, ...] = Field(min_length=1)
-    """Calibrated probabilities, one for each, never falling."""
-
-    @model_validator(mode="after")
-    def _rises(self) -> Isotonic:
-        if len(self.x) != len(self.y):
-            raise ValueError(f"x has {len(self.x)} points and y has {len(self.y)}")
-        if any(b <= a for a, b in zip(self.x, self.x[1:], strict=False)):
-            raise ValueError("x must rise from point to point")
-        if any(b < a for a, b in zip(self.y, self.y[1:], strict=False)):
-            raise ValueError("y must not fall from point to point")
-        return self
-
-    def __call__(self, probability: float) -> float:
-        """Return the calibrated probability, 0..1."""
-        at = bisect_right(self.x, probability)
-        if at == 0:
-            return self.y[0]
-        if at == len(self.x):
-            return self.y[-1]
-        left, right = self.x[at - 1], self.x[at]
-        part = (probability - left) / (right - left)
-        return self.y[at - 1] + part * (self.y[at] - self.y[at - 1])
-
-
-Calibration = Annotated[Platt | Isotonic, Field(discriminator="kind")]
 
 
 class LogisticHead(_Part):
@@ -167,22 +64,16 @@ class StageFigures(_Part):
 class FittedStage(_Part):
     """What was fitted for one stage."""
 
-    question: FittedQuestion
+    question: Wording
+    """Word for word: a threshold holds for no other."""
     threshold: Probability | None = None
-    """P(yes) from which on it is a yes; of the calibrated probability, or the head's, where there is one."""
-    calibration: Calibration | None = None
+    """P(yes) from which on it is a yes; of the head's probability where there is one."""
     head: LogisticHead | None = None
     items: int = Field(default=0, ge=0)
     """How many labels it was fitted on."""
     groups: int = Field(default=0, ge=0)
     """Of how many queries (validator), turns (gate and router)."""
     figures: StageFigures | None = None
-
-    @model_validator(mode="after")
-    def _has_one_of_both(self) -> FittedStage:
-        if self.calibration is not None and self.head is not None:
-            raise ValueError("calibration and head: a head is calibrated by itself; keep one of them")
-        return self
 
 
 class FittedSelect(_Part):
@@ -221,7 +112,7 @@ class Fitted(_Part):
     @model_validator(mode="after")
     def _asks_about_the_text(self) -> Fitted:
         for name, stage in self.stages.items():
-            as_wording(stage.question.wording(), f"stages.{name}.question", subject=name != "gate")
+            as_wording(stage.question, f"stages.{name}.question", subject=name != "gate")
         return self
 
     @model_validator(mode="after")
@@ -231,31 +122,21 @@ class Fitted(_Part):
         return self
 
     @property
-    def changes_probabilities(self) -> bool:
-        """Whether it has a calibrator or a head: its thresholds are then no thresholds of the bare decider's."""
-        return any(stage.calibration or stage.head for stage in self.stages.values())
+    def has_heads(self) -> bool:
+        """Whether a stage has a head: the thresholds are then no thresholds of the bare decider's."""
+        return any(stage.head for stage in self.stages.values())
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Return the policy's settings that it holds, by stage.
 
-        The thresholds are left out where it `changes_probabilities`: the decider `"fitted:<path>"` brings them,
+        The thresholds are left out where it `has_heads`: the decider `"fitted:<path>"` brings them,
         and for any other decider they would be wrong.
         """
         found: dict[str, dict[str, Any]] = {"select": {"mode": self.select.mode}}
         for name, stage in self.stages.items():
-            found[name] = {"question": stage.question.wording()}
-            if stage.threshold is not None and not self.changes_probabilities:
+            found[name] = {"question": stage.question}
+            if stage.threshold is not None and not self.has_heads:
                 found[name]["threshold"] = stage.threshold
-        if self.select.relative is not None and not self.changes_probabilities:
+        if self.select.relative is not None and not self.has_heads:
             found["select"]["relative"] = self.select.relative
         return found
-
-
-def logit(probability: float) -> float:
-    """Return log(P / (1 - P)), P clipped to 1e-7 from either end."""
-    clipped = min(max(probability, _CLIPPED), 1.0 - _CLIPPED)
-    return math.log(clipped / (1.0 - clipped))
-
-
-def _sigmoid(value: float) -> float:
-    return 1.0 / (1.0 + math.exp(-min(max(value, -_MOST_LOGIT), _MOST_LOGIT)))

@@ -1,10 +1,14 @@
-"""Functions that an application passes: what could never be called is said at once, not on every turn."""
+"""Functions that an application or a library brings: what could never be called is said at once; calling them."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import TypeVar
 
 from ..errors import ConfigurationError
+
+_T = TypeVar("_T")
 
 
 def check_function(function: object, who: str, form: str, arguments: int = 1) -> None:
@@ -33,3 +37,15 @@ def check_function(function: object, who: str, form: str, arguments: int = 1) ->
 
 def _is_async(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def outcome_of(call: Callable[[], _T]) -> _T | Exception:
+    """Return what foreign code returns, or what it raises.
+
+    For code that nobody here wrote and that may raise anything: a property of the user's, a mapping that is no answer,
+    a provider's client, a model's library.
+    """
+    try:
+        return call()
+    except Exception as error:  # nobody knows what else it may be
+        return error

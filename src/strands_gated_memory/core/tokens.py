@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from ..errors import error_kind
+from .functions import outcome_of
 from .types import Failure
 
 
@@ -36,13 +37,12 @@ class TokenCounter:
         estimated = estimate_tokens(text)
         if self.failures or self._count is estimate_tokens:
             return estimated
-        try:
-            tokens = float(self._count(text))
-            if not 0.0 <= tokens < math.inf:
-                raise ValueError("no number of tokens")
-        except Exception as error:
+        tokens = outcome_of(lambda: float(self._count(text)))
+        if not isinstance(tokens, Exception) and not 0.0 <= tokens < math.inf:
+            tokens = ValueError("no number of tokens")
+        if isinstance(tokens, Exception):
             # Not its message: a counter may quote the text.
-            self.failures = (Failure("select", error_kind(error), "select.token_counter failed"),)
+            self.failures = (Failure("select", error_kind(tokens), "select.token_counter failed"),)
             return estimated
         self._per_estimated = tokens / max(1, estimated)
         return tokens

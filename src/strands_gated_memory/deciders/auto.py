@@ -11,17 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..core.questions import Decider
+from .presets import VENDORS
 from .transports.local import DEFAULT_CHECKPOINT
 
 logger = logging.getLogger(__name__)
-
-_KEYS = (
-    ("TYPESAFE_API_KEY", "jev"),
-    ("OPENROUTER_API_KEY", "openrouter:typesafe/jev-1.13"),
-    ("LIQUID_API_KEY", "liquid"),
-    ("OPENAI_API_KEY", "openai"),
-)
-
 
 _told: set[tuple[str, str]] = set()
 """What this process has logged; addresses come from the environment, so they are few."""
@@ -36,12 +29,10 @@ def choose(environment: Mapping[str, str]) -> tuple[str, str]:
     """
     if url := environment.get("SYSTEMONE_URL", "").strip():
         return url, "SYSTEMONE_URL is set"
-    for variable, spec in _KEYS:
-        if not environment.get(variable, "").strip():
-            continue
-        if spec == "liquid" and not environment.get("LIQUID_BASE_URL", "").strip():
-            continue
-        return spec, f"{variable} is set"
+    for vendor in VENDORS:
+        needed = [f"{vendor.variables}_API_KEY", *([] if vendor.base_url else [f"{vendor.variables}_BASE_URL"])]
+        if all(environment.get(variable, "").strip() for variable in needed):
+            return vendor.example, f"{needed[0]} is set"
     if importlib.util.find_spec("strands_decider") is None:
         return "embedded", "no server, no key, strands-decider not installed"
     if not is_cached(DEFAULT_CHECKPOINT, environment):

@@ -1,11 +1,12 @@
 """The decision models that are known by name, each as a function that makes one.
 
 Nothing here talks to a model: a missing key, a bad URL or a missing package is an error now, everything
-else is found out by `check`, or counted on the first turn. Contracts of hosted models are second-hand.
+else is found out by `check`, or counted on the first turn.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from typing import Any
@@ -16,8 +17,9 @@ from .client import DecisionClient
 from .codecs.openai_decisions import OpenAIDecisions
 from .codecs.system_one import SystemOne
 from .limits import Limits
-from .presets import SLOW_DEADLINE_S
-from .secret import Secret, key_from
+from .presets import SLOW_DEADLINE_S, VENDORS
+from .secret import Secret
+from .shown import quoted
 from .transports.aws import AgentCoreRuntime, SageMaker
 from .transports.http import HttpTransport, checked_url, is_loopback
 from .transports.local import LocalEngine
@@ -29,18 +31,8 @@ _ENGINES: dict[tuple[str, str | None], LocalEngine] = {}
 
 ALIAS = "jev-latest"
 """The model name that every System One server is to accept (jevcompat's SPEC); sent where none is given."""
-JEV = "jev-1.13.0"
-"""Pinned: an alias moves with each release, and a threshold is for one model."""
-LUNA = "gpt-6-luna"
-LIQUID = "d1.1"
 
 _ENDINGS = ("/systemone", "/decisions", "/invocations")
-
-_JEV_LIMITS = Limits(max_questions=100, max_state_tokens=30_000, max_request_tokens=60_000)
-_OPENAI_LIMITS = Limits(max_questions=200, max_state_tokens=200_000)
-_LIQUID_LIMITS = Limits(max_questions=100, max_request_tokens=30_000, max_state_tokens=15_000)
-_STRANDS_LIMITS = Limits(window_tokens=4096)
-_SERVED_LIMITS = Limits(max_questions=100)
 
 
 def system_one(
@@ -59,104 +51,64 @@ def system_one(
         ConfigurationError: The URL cannot be used.
     """
     base = checked_url(url)
-    model = model or urlsplit(url).fragment or None
-    path = urlsplit(base).path.rstrip("/")
-    codec: SystemOne | OpenAIDecisions = OpenAIDecisions() if path.endswith("/decisions") else SystemOne()
-    address = base.rstrip("/") if path.endswith(_ENDINGS) else _joined(base, "/v1/systemone")
-    given = api_key if api_key is not None else os.environ.get("SYSTEMONE_API_KEY") or None
-    key = Secret(given, "api_key" if api_key is not None else "SYSTEMONE_API_KEY") if given is not None else None
-    _warn_about_plain_http(address, key)
     parts = urlsplit(base)
-    health = urlunsplit((parts.scheme, parts.netloc, "/health", "", ""))
+    path = parts.path.rstrip("/")
+    address = base.rstrip("/") if path.endswith(_ENDINGS) else _joined(base, "/v1/systemone")
     return DecisionClient(
-        codec,
-        HttpTransport(address, key, health_url=health),
+        OpenAIDecisions() if path.endswith("/decisions") else SystemOne(),
+        _post(address, _key("SYSTEMONE_API_KEY", api_key), urlunsplit((parts.scheme, parts.netloc, "/health", "", ""))),
         name=name or address,
-        model=model or ALIAS,
-        limits=_SERVED_LIMITS,
+        model=model or urlsplit(url).fragment or ALIAS,
+        limits=Limits(max_questions=100),
     )
 
 
-def jev(model: str | None = None, *, api_key: str | None = None, base_url: str | None = None) -> DecisionClient:
-    """Return a client for TypeSafe's Jev.
+def hosted(
+    name: str, model: str | None = None, *, api_key: str | None = None, base_url: str | None = None
+) -> DecisionClient:
+    """Return a client for a hosted model; `jev`, `openrouter`, `openai` and `liquid` are this for one vendor each.
 
     Args:
-        model: Default "jev-1.13.0".
-        api_key: Default TYPESAFE_API_KEY.
-        base_url: Default TYPESAFE_BASE_URL, else https://api.typesafe.ai.
+        name: Of a row of `presets.VENDORS`.
+        model: Default the vendor's; OpenRouter has none.
+        api_key: Default the vendor's `…_API_KEY` from the environment.
+        base_url: Default the vendor's `…_BASE_URL` from the environment, else its public address; Liquid's is in
+            none of the sources that we have, so it must be given.
 
     Raises:
-        ConfigurationError: There is no key, or the URL cannot be used.
+        ConfigurationError: There is no key, no model or no address, or the URL cannot be used.
     """
-    key = key_from("TYPESAFE_API_KEY", api_key, "jev")
-    base = base_url or os.environ.get("TYPESAFE_BASE_URL") or "https://api.typesafe.ai"
-    return _hosted(
-        SystemOne(), base, "/v1/systemone", key, name="jev", family="jev", model=model or JEV, limits=_JEV_LIMITS
-    )
-
-
-def openrouter(model: str | None, *, api_key: str | None = None, base_url: str | None = None) -> DecisionClient:
-    """Return a client for a decision model on OpenRouter.
-
-    Args:
-        model: Such as "typesafe/jev-1.13" or "liquid/d1.1"; there is no default.
-        api_key: Default OPENROUTER_API_KEY.
-        base_url: Default OPENROUTER_BASE_URL, else https://openrouter.ai/api.
-
-    Raises:
-        ConfigurationError: There is no model, no key, or the URL cannot be used.
-    """
-    if not model:
-        raise ConfigurationError('decider "openrouter" needs a model; write "openrouter:typesafe/jev-1.13"')
-    key = key_from("OPENROUTER_API_KEY", api_key, f"openrouter:{model}")
-    base = base_url or os.environ.get("OPENROUTER_BASE_URL") or "https://openrouter.ai/api"
-    return _hosted(
-        SystemOne(), base, "/alpha/decisions", key, name=f"openrouter:{model}", family=None, model=model,
-        limits=_JEV_LIMITS,
-    )  # fmt: skip
-
-
-def openai(model: str | None = None, *, api_key: str | None = None, base_url: str | None = None) -> DecisionClient:
-    """Return a client for the OpenAI Decisions API.
-
-    Args:
-        model: Default "gpt-6-luna".
-        api_key: Default OPENAI_API_KEY.
-        base_url: Default OPENAI_BASE_URL, else https://api.openai.com/v1.
-
-    Raises:
-        ConfigurationError: There is no key, or the URL cannot be used.
-    """
-    key = key_from("OPENAI_API_KEY", api_key, "openai")
-    base = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-    return _hosted(
-        OpenAIDecisions(), base, "/decisions", key, name="openai", family="openai-decisions", model=model or LUNA,
-        limits=_OPENAI_LIMITS,
-    )  # fmt: skip
-
-
-def liquid(model: str | None = None, *, api_key: str | None = None, base_url: str | None = None) -> DecisionClient:
-    """Return a client for Liquid's hosted d1 models.
-
-    Args:
-        model: Default "d1.1".
-        api_key: Default LIQUID_API_KEY.
-        base_url: Default LIQUID_BASE_URL; the host is in none of the sources we have, so it must be given.
-
-    Raises:
-        ConfigurationError: There is no key or no base URL, or the URL cannot be used.
-    """
-    key = key_from("LIQUID_API_KEY", api_key, "liquid")
-    base = base_url or os.environ.get("LIQUID_BASE_URL")
+    vendor = next(vendor for vendor in VENDORS if vendor.name == name)
+    spec = f"{vendor.name}:{model}" if model else vendor.name
+    if not (model or vendor.model):
+        raise ConfigurationError(f'decider "{vendor.name}" needs a model; write "{vendor.example}"')
+    key = _key(f"{vendor.variables}_API_KEY", api_key)
+    if key is None:
+        raise ConfigurationError(
+            f"decider {quoted(spec)} needs an API key; set {vendor.variables}_API_KEY in the environment"
+        )
+    base = base_url or os.environ.get(f"{vendor.variables}_BASE_URL") or vendor.base_url
     if not base:
         raise ConfigurationError(
-            'decider "liquid" needs its address; set LIQUID_BASE_URL to the API root of your Liquid account, '
-            'or use "openrouter:liquid/d1.1"'
+            f'decider "{vendor.name}" needs its address; set {vendor.variables}_BASE_URL to the API root of your '
+            'account, or use OpenRouter, such as "openrouter:liquid/d1.1"'
         )
-    return _hosted(
-        SystemOne(), base, "/v1/systemone", key, name="liquid", family="liquid", model=model or LIQUID,
-        limits=_LIQUID_LIMITS,
-    )  # fmt: skip
+    return DecisionClient(
+        vendor.codec,
+        _post(_joined(checked_url(base), vendor.path), key),
+        name=vendor.name if vendor.model else spec,
+        family=vendor.family,
+        model=model or vendor.model,
+        limits=vendor.limits,
+    )
+
+
+jev = functools.partial(hosted, "jev")
+openrouter = functools.partial(hosted, "openrouter")
+liquid = functools.partial(hosted, "liquid")
+openai = functools.partial(hosted, "openai")
+
+_strands = functools.partial(DecisionClient, SystemOne(), family="strands-decider", limits=Limits(window_tokens=4096))
 
 
 def strands_decider(checkpoint: str | None = None, *, device: str | None = None) -> DecisionClient:
@@ -170,13 +122,8 @@ def strands_decider(checkpoint: str | None = None, *, device: str | None = None)
         ConfigurationError: The package is missing, or the folder holds no checkpoint.
     """
     engine = LocalEngine(checkpoint, device)
-    return DecisionClient(
-        SystemOne(),
-        _ENGINES.setdefault((engine.checkpoint, device), engine),
-        name="strands-decider",
-        family="strands-decider",
-        limits=_STRANDS_LIMITS,
-    )
+    shared = _ENGINES.setdefault((engine.checkpoint, device), engine)
+    return _strands(shared, name="strands-decider")
 
 
 def sagemaker(endpoint: str | None, *, boto_session: Any = None, region_name: str | None = None) -> DecisionClient:
@@ -192,14 +139,8 @@ def sagemaker(endpoint: str | None, *, boto_session: Any = None, region_name: st
     """
     if not endpoint:
         raise ConfigurationError('decider "sagemaker" needs an endpoint; write "sagemaker:my-endpoint"')
-    return DecisionClient(
-        SystemOne(),
-        SageMaker(endpoint, boto_session, region_name),
-        name=f"sagemaker:{endpoint}",
-        model="strands-decider-latest",
-        family="strands-decider",
-        limits=_STRANDS_LIMITS,
-    )
+    transport = SageMaker(endpoint, boto_session, region_name)
+    return _strands(transport, name=f"sagemaker:{endpoint}", model="strands-decider-latest")
 
 
 def agentcore(arn: str | None, *, boto_session: Any = None, region_name: str | None = None) -> DecisionClient:
@@ -213,31 +154,22 @@ def agentcore(arn: str | None, *, boto_session: Any = None, region_name: str | N
     Raises:
         ConfigurationError: There is no ARN, or it is not a runtime's.
     """
-    return DecisionClient(
-        SystemOne(),
-        AgentCoreRuntime(arn or "", boto_session, region_name, read_s=SLOW_DEADLINE_S),
-        name="agentcore",
-        model="strands-decider-latest",
-        family="strands-decider",
-        limits=_STRANDS_LIMITS,
-        deadline_s=SLOW_DEADLINE_S,
-    )
+    transport = AgentCoreRuntime(arn or "", boto_session, region_name, read_s=SLOW_DEADLINE_S)
+    return _strands(transport, name="agentcore", model="strands-decider-latest", deadline_s=SLOW_DEADLINE_S)
 
 
-def _hosted(
-    codec: SystemOne | OpenAIDecisions,
-    base: str,
-    path: str,
-    key: Secret,
-    *,
-    name: str,
-    family: str | None,
-    model: str,
-    limits: Limits,
-) -> DecisionClient:
-    url = _joined(checked_url(base), path)
-    _warn_about_plain_http(url, key)
-    return DecisionClient(codec, HttpTransport(url, key), name=name, family=family, model=model, limits=limits)
+def _key(variable: str, given: str | None) -> Secret | None:
+    """Return the key given, else the one in the environment, None if there is none."""
+    if given is not None:
+        return Secret(given, "api_key")
+    value = os.environ.get(variable)
+    return Secret(value, variable) if value else None
+
+
+def _post(url: str, key: Secret | None, health_url: str | None = None) -> HttpTransport:
+    if key is not None and url.startswith("http:") and not is_loopback(url):
+        logger.warning("url=<%s> | the API key travels unencrypted | use https", url)
+    return HttpTransport(url, key, health_url=health_url)
 
 
 def _joined(base: str, path: str) -> str:
@@ -245,8 +177,3 @@ def _joined(base: str, path: str) -> str:
     base = base.rstrip("/")
     first = "/" + path.split("/")[1]
     return base + (path[len(first) :] if base.endswith(first) else path)
-
-
-def _warn_about_plain_http(url: str, key: Secret | None) -> None:
-    if key is not None and url.startswith("http:") and not is_loopback(url):
-        logger.warning("url=<%s> | the API key travels unencrypted | use https", url)

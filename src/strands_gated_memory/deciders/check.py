@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import threading
 import time
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..core.cuts import DEFAULT_DEADLINE_S
+from ..core.functions import outcome_of
 from ..core.questions import (
     Decider,
     NoAnswer,
@@ -56,8 +56,11 @@ _PATIENCE_S = 60.0
 _MOST_AT_ONCE = 4
 """How many deciders may be loaded or probed at a time, in the background."""
 _MOST_CAUSE_CHARACTERS = 600
-_NEEDS: State = {"message": "What should I order for dinner tonight?", "previous": []}
-_NEEDS_NOT: State = {"message": "What is 17 times 23?", "previous": []}
+_GATE: Mapping[str, Question] = {"gate": GATE_CRITERIA.question()}
+NEEDS: State = {"message": "What should I order for dinner tonight?", "previous": []}
+"""A message that needs memory."""
+NEEDS_NOT: State = {"message": "What is 17 times 23?", "previous": []}
+"""One that needs none."""
 _NOTE = "The user is vegetarian and allergic to peanuts."
 
 
@@ -65,33 +68,41 @@ _NOTE = "The user is vegetarian and allergic to peanuts."
 class Report:
     """What `check` found."""
 
-    available: bool
-    """Whether one question was answered."""
     failure: str | None
-    """Why not; None when it was."""
-    model: str | None
-    """The id of the model that answered, if it says so."""
+    """Why one question was not answered; None when it was."""
     load_ms: float
     """Milliseconds until the model was loaded or the server looked up."""
-    latency_ms: Mapping[int, float | None]
-    """Milliseconds of one request, per number of questions; None where it failed."""
-    needs_memory: float | None
-    """P(a lookup is worth making) for a message that needs memory."""
-    needs_nothing: float | None
-    """The same for one that needs nothing."""
-    gate_threshold: float | None
-    """The gate's threshold known for the model."""
     deadline_s: float
     """How long a recall may take with this decider by default, in seconds."""
-    notes: tuple[str, ...] = ()
-    """What should be looked at."""
+    model: str | None = None
+    """The id of the model that answered, if it says so."""
+    latency_ms: Mapping[int, float | None] = field(default_factory=lambda: dict.fromkeys(SIZES))
+    """Milliseconds of one request, per number of questions; None where it failed."""
+    needs_memory: float | None = None
+    """P(a lookup is worth making) for a message that needs memory."""
+    needs_nothing: float | None = None
+    """The same for one that needs nothing."""
+    gate_threshold: float | None = None
+    """The gate's threshold known for the model."""
+    untuned: tuple[str, ...] = ()
+    """Why thresholds in use may not suit the model."""
     members: Mapping[str, str | None] = field(default_factory=dict)
     """Of a list, lists within it included: why each member does not answer, by name; None for one that does."""
+
+    @property
+    def available(self) -> bool:
+        """Whether one question was answered."""
+        return self.failure is None
 
     @property
     def partly_dead(self) -> bool:
         """Whether a list answers, but not every member of it."""
         return self.available and any(self.members.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What should be looked at."""
+        return tuple(_notes(self)) if self.available else ()
 
 
 def check(decider: Decider) -> Report:
@@ -100,77 +111,91 @@ def check(decider: Decider) -> Report:
     Never raises for what the decider does.
     """
     started = time.monotonic()
-    members = {name: _warmed(member) or probe(member, _PATIENCE_S) for name, member in _members(decider)}
-    report = _timed(decider, started, warmed=bool(members))
-    return replace(report, members=members)
-
-
-def _timed(decider: Decider, started: float, *, warmed: bool) -> Report:
-    warm = None if warmed else attribute_of(decider, "warm")
-    try:
-        if callable(warm):
-            warm()
-    except Exception as error:
-        return _unavailable(decider, error, started)
-    load_ms = _ms(started)
-    try:
-        reply = _ask(decider, _NEEDS, {"gate": GATE_CRITERIA.question()})
-    except Exception as error:
-        return _unavailable(decider, error, started)
-    answer = reply["gate"]
-    if isinstance(answer, NoAnswer):
-        return _unavailable(decider, BadAnswer(_unanswered(answer)), started)
-    latency = {size: _latency_ms(decider, size) for size in SIZES}
-    no = _ask_quietly(decider, _NEEDS_NOT)
-    threshold = reply.thresholds.get("gate")
+    members = _failures(decider, _PATIENCE_S) if list_members_of(decider) else {}
+    failure = None if members else _load_failure(decider)
+    load_ms, deadline_s = _ms(started), _deadline_s(decider)
+    reply = _answers(decider, NEEDS, _GATE) if failure is None else failure
+    if isinstance(reply, str):
+        return Report(reply, load_ms, deadline_s, members=members)
     own = attribute_of(decider, "thresholds")
-    if threshold is None and isinstance(own, Thresholds):
-        threshold = own.gate
-    report = Report(
-        available=True,
-        failure=None,
+    latency = {size: _latency_ms(decider, size) for size in SIZES}
+    no = _answers(decider, NEEDS_NOT, _GATE)
+    return Report(
+        None,
+        load_ms,
+        deadline_s,
         model=reply.model or attribute_of(decider, "model_id"),
-        load_ms=load_ms,
         latency_ms=latency,
-        needs_memory=probability_of(answer),
-        needs_nothing=no,
-        gate_threshold=threshold,
-        deadline_s=_deadline_s(decider),
+        needs_memory=probability_of(reply["gate"]),
+        needs_nothing=None if isinstance(no, str) else probability_of(no["gate"]),
+        gate_threshold=reply.thresholds.get("gate", own.gate if isinstance(own, Thresholds) else None),
+        untuned=tuple(why for stage, why in reply.untuned.items() if stage != "router"),
+        members=members,
     )
-    return replace(report, notes=tuple(_notes(report, reply)))
 
 
 def probe(decider: Decider, seconds: float) -> str | None:
     """Ask one question within so many seconds; return what went wrong, None if it was answered."""
-    try:
-        answer = _ask(decider, _NEEDS, {"gate": GATE_CRITERIA.question()}, seconds)["gate"]
-    except Exception as error:
-        return f"{error_kind(error)}: {error}"
-    if isinstance(answer, NoAnswer) and answer.reason not in UNDECIDED:
-        return _unanswered(answer)
-    return None
+    reply = _answers(decider, NEEDS, _GATE, seconds, undecided=UNDECIDED)
+    return reply if isinstance(reply, str) else None
 
 
-def _unanswered(answer: NoAnswer) -> str:
-    why = f" ({answer.why})" if answer.why else ""
-    return f"the probe question was not answered: {answer.reason}{why}"
+def _answers(
+    decider: Decider,
+    state: State,
+    questions: Mapping[str, Question],
+    seconds: float = _PATIENCE_S,
+    *,
+    undecided: Sequence[str] = (),
+) -> Reply | str:
+    """Ask, and return why if a question was not answered, but for the reasons in `undecided`.
+
+    As in a turn a thread asks, so that a decider that blocks holds nobody, and no event loop runs there.
+    """
+    guard = Guard(DECISIONS, KINDS, lane=("check", id(decider)))
+    with budget.limited_to(seconds):
+        reply, error = guard.begin(lambda: asked(decider, state, questions)).end(seconds)
+    if reply is None:
+        # What is no `Exception`, such as SystemExit, ends the call alone.
+        return _said(error if isinstance(error, Exception) else DeciderUnavailable(f"it raised {type(error).__name__}"))
+    for answer in reply.values():
+        if isinstance(answer, NoAnswer) and answer.reason not in undecided:
+            why = f" ({answer.why})" if answer.why else ""
+            return _said(BadAnswer(f"the probe question was not answered: {answer.reason}{why}"))
+    return reply
 
 
-def _members(decider: Decider) -> tuple[tuple[str, Decider], ...]:
-    """Return name and decider of each member of a list, none for what is no list."""
-    return _numbered(list_members_of(decider))
+def _load_failure(decider: Decider, key: object = None) -> str | None:
+    outcome = outcome_of(lambda: load(decider, key))
+    return _said(outcome) if isinstance(outcome, Exception) else None
 
 
-def _numbered(members: Sequence[tuple[str, Decider]]) -> tuple[tuple[str, Decider], ...]:
-    """Tell members of one name apart by their place: lists within a list may repeat a name."""
+def _said(error: Exception) -> str:
+    return f"{error_kind(error)}: {error}"
+
+
+def _failures(
+    decider: Decider, seconds: float | None, key: object = None, *, remote_alone: bool = False
+) -> dict[str, str | None]:
+    """Load and probe a decider, or each member of a list; return per name what went wrong, None where nothing did.
+
+    Args:
+        decider: Whom to ask.
+        seconds: How long to wait for each answer; None: each one's own deadline, 0: it is only loaded.
+        key: Who the decider is, see `breaker_of`; default the decider itself.
+        remote_alone: Whether only those that talk to something are probed; the others are only loaded.
+    """
+    members = list_members_of(decider)
     names = [name for name, _ in members]
-    return tuple(
-        (name if names.count(name) == 1 else f"{name} ({at + 1})", member) for at, (name, member) in enumerate(members)
-    )
-
-
-def _listed(failures: Mapping[str, str | None]) -> str:
-    return "; ".join(f"{name}: {why}" for name, why in failures.items() if why is not None)
+    failures: dict[str, str | None] = {}
+    for at, (name, member) in enumerate(members or ((name_of(decider), decider),)):
+        # Lists within a list may repeat a name.
+        unique = name if names.count(name) <= 1 else f"{name} ({at + 1})"
+        wait = _deadline_s(member) if seconds is None else seconds
+        if remote_alone and not attribute_of(member, "remote", False):
+            wait = 0
+        failures[unique] = _load_failure(member, None if members else key) or (probe(member, wait) if wait else None)
+    return failures
 
 
 class _Starts:
@@ -223,13 +248,15 @@ def check_at_start(decider: Decider | None, mode: CheckMode, key: object = None)
     if decider is None:
         return
     if mode == "raise":
-        if _members(decider):
-            _raise_if_a_member_is_dead(decider)
-            return
-        failure = _warmed(decider, key) or probe(decider, _deadline_s(decider))
-        if failure is not None:
+        dead = _dead(_failures(decider, None, key))
+        if dead and list_members_of(decider):
             raise ConfigurationError(
-                f"decider {name_of(decider)} does not answer ({failure}); run `strands-gated-memory check <spec>`, "
+                f"not every decider of the list answers ({_listed(dead)}); leave out what is dead, or pass "
+                'decider_check="warn" to start all the same'
+            )
+        for name, failure in dead.items():
+            raise ConfigurationError(
+                f"decider {name} does not answer ({failure}); run `strands-gated-memory check <spec>`, "
                 'or pass decider_check="warn" to start all the same'
             )
         return
@@ -249,37 +276,43 @@ def check_at_start(decider: Decider | None, mode: CheckMode, key: object = None)
         room.release()
 
 
-def _raise_if_a_member_is_dead(decider: Decider) -> None:
-    failures = {name: _warmed(member) or probe(member, _deadline_s(member)) for name, member in _members(decider)}
-    if any(failures.values()):
-        raise ConfigurationError(
-            f"not every decider of the list answers ({_listed(failures)}); leave out what is dead, or pass "
-            'decider_check="warn" to start all the same'
-        )
+def _in_background(decider: Decider, asks: bool, room: threading.BoundedSemaphore, key: object) -> None:
+    try:
+        _load_and_ask(decider, asks, key)
+    finally:
+        room.release()
 
 
-def lines(report: Report, spec: str) -> list[str]:
-    """Return a report as lines to print."""
-    members = [f"  {name}: {'NOT available, ' + why if why else 'available'}" for name, why in report.members.items()]
-    if not report.available:
-        return [f"{spec}: NOT available", f"  {report.failure}", *members]
-    dead = sum(why is not None for why in report.members.values())
-    state = f"PARTLY available, {dead} of {len(report.members)} do not answer" if dead else "available"
-    found = [f"{spec}: {state}" + (f", model {report.model}" if report.model else ""), *members]
-    found.append(f"  load or look-up       {report.load_ms:8.0f} ms")
-    found += [
-        f"  {size:2} question{'s' if size > 1 else ' '}          {'  failed' if ms is None else f'{ms:8.0f}'} ms"
-        for size, ms in report.latency_ms.items()
-    ]
-    found.append(f"  gate, needs memory    {_shown(report.needs_memory)}   {_NEEDS['message']}")
-    found.append(f"  gate, needs nothing   {_shown(report.needs_nothing)}   {_NEEDS_NOT['message']}")
-    found.append(f"  gate threshold        {_shown(report.gate_threshold)}   deadline {report.deadline_s:g} s")
-    return [*found, *(f"  ! {note}" for note in report.notes)]
+def _load_and_ask(decider: Decider, asks: bool, key: object) -> None:
+    failures = _failures(decider, _PATIENCE_S if asks else 0, key, remote_alone=True)
+    dead = _dead(failures)
+    if not asks:  # the first decision will fail the same way, and be counted
+        for failure in dead.values():
+            logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", failure)
+    elif len(dead) < len(failures):
+        for name, failure in dead.items():
+            _warn("a decider of a list does not answer | the others decide", name, failure)
+    elif list_members_of(decider):
+        _warn("no decider of the list answers | turns will recall without it", name_of(decider), _listed(dead))
+    else:
+        _warn("the decision model does not answer | turns will recall without it", name_of(decider), *dead.values())
 
 
-def _notes(report: Report, reply: Reply) -> list[str]:
+def _dead(failures: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: why for name, why in failures.items() if why is not None}
+
+
+def _listed(dead: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in dead.items())
+
+
+def _warn(what: str, name: str, failure: str) -> None:
+    logger.warning(f"decider=<%s>, cause=<%s> | {what}", name, failure[:_MOST_CAUSE_CHARACTERS])
+
+
+def _notes(report: Report) -> list[str]:
     yes, no, threshold = report.needs_memory, report.needs_nothing, report.gate_threshold
-    notes = [why for stage, why in reply.untuned.items() if stage != "router"]
+    notes = [*report.untuned]
     if (needed := _needed_s(report.latency_ms)) > report.deadline_s:
         notes.append(
             f"a gate and a validator request take {needed:.1f} s, the deadline is {report.deadline_s:g} s: turns will "
@@ -302,94 +335,7 @@ def _needed_s(latency: Mapping[int, float | None]) -> float:
 def _latency_ms(decider: Decider, size: int) -> float | None:
     questions = {f"record_{at}": RECORD_CRITERIA.question(f"{_NOTE} ({at})") for at in range(size)}
     started = time.monotonic()
-    try:
-        answers = _ask(decider, _NEEDS, questions)
-    except Exception:
-        return None
-    return None if any(isinstance(answer, NoAnswer) for answer in answers.values()) else _ms(started)
-
-
-def _ask(decider: Decider, state: State, questions: Mapping[str, Question], seconds: float = _PATIENCE_S) -> Reply:
-    """Ask as a turn does: in a thread, so that a decider that blocks holds nobody, and no event loop runs there."""
-    guard = Guard(DECISIONS, KINDS, lane=("check", id(decider)))
-    with budget.limited_to(seconds):
-        reply, error = guard.begin(lambda: asked(decider, state, questions)).end(seconds)
-    if isinstance(error, Exception):
-        raise error
-    if reply is None:  # it raised what is no `Exception`, such as SystemExit: that ends the call alone
-        raise DeciderUnavailable(f"it raised {type(error).__name__}") from error
-    return reply
-
-
-def _ask_quietly(decider: Decider, state: State) -> float | None:
-    try:
-        return probability_of(_ask(decider, state, {"gate": GATE_CRITERIA.question()})["gate"])
-    except Exception:
-        return None
-
-
-def _warmed(decider: Decider, key: object = None) -> str | None:
-    try:
-        load(decider, key)
-    except Exception as error:
-        return f"{error_kind(error)}: {error}"
-    return None
-
-
-def _in_background(decider: Decider, asks: bool, room: threading.BoundedSemaphore, key: object) -> None:
-    try:
-        _load_and_ask(decider, asks, key)
-    finally:
-        room.release()
-
-
-def _load_and_ask(decider: Decider, asks: bool, key: object) -> None:
-    if members := _members(decider):
-        _load_and_ask_members(decider, members, asks)
-        return
-    failure = _warmed(decider, key)
-    if failure is not None and not asks:  # the first decision will fail the same way, and be counted
-        logger.debug("reason=<%s> | the decision model could not be loaded ahead of time", failure)
-        return
-    failure = failure or (probe(decider, _PATIENCE_S) if asks else None)
-    if failure is not None:
-        _warn("the decision model does not answer | turns will recall without it", name_of(decider), failure)
-
-
-def _load_and_ask_members(decider: Decider, members: Sequence[tuple[str, Decider]], asks: bool) -> None:
-    """Load every member, and ask those that talk to something."""
-    failures = {
-        name: _warmed(member)
-        or (probe(member, _PATIENCE_S) if asks and attribute_of(member, "remote", False) else None)
-        for name, member in members
-    }
-    if not (asks and any(failures.values())):
-        return
-    if all(failures.values()):
-        _warn("no decider of the list answers | turns will recall without it", name_of(decider), _listed(failures))
-        return
-    for name, failure in failures.items():
-        if failure is not None:
-            _warn("a decider of a list does not answer | the others decide", name, failure)
-
-
-def _warn(what: str, name: str, failure: str) -> None:
-    with contextlib.suppress(Exception):  # a log handler of the application's
-        logger.warning(f"decider=<%s>, cause=<%s> | {what}", name, failure[:_MOST_CAUSE_CHARACTERS])
-
-
-def _unavailable(decider: Decider, error: Exception, started: float) -> Report:
-    return Report(
-        available=False,
-        failure=f"{error_kind(error)}: {error}",
-        model=None,
-        load_ms=_ms(started),
-        latency_ms=dict.fromkeys(SIZES),
-        needs_memory=None,
-        needs_nothing=None,
-        gate_threshold=None,
-        deadline_s=_deadline_s(decider),
-    )
+    return None if isinstance(_answers(decider, NEEDS, questions), str) else _ms(started)
 
 
 def _deadline_s(decider: Decider) -> float:
@@ -399,73 +345,3 @@ def _deadline_s(decider: Decider) -> float:
 
 def _ms(started: float) -> float:
     return 1000 * (time.monotonic() - started)
-
-
-def _shown(value: float | None) -> str:
-    return "    none" if value is None else f"{value:8.3f}"
-
-
-def decisions(
-    decider: Decider,
-    message: str,
-    namespaces: Sequence[str],
-    records: Sequence[str] = (),
-    previous: Sequence[str] = (),
-) -> list[str]:
-    """Return the decisions for one message as lines to print.
-
-    Args:
-        decider: The decision model.
-        message: The user's message.
-        namespaces: Namespaces to route between.
-        records: Records to judge.
-        previous: Texts before the message, oldest first, user and assistant alternating.
-    """
-    from ..core.types import Record, Turn
-    from ..policy import RecallPolicy
-    from ..recall import RecallPipeline
-
-    turn = Turn(message, tuple(previous))
-    found_by = [Record(text, namespaces[0]) for text in records]
-
-    def search(name: str) -> list[Record]:
-        return found_by if name == namespaces[0] else []
-
-    trace = RecallPipeline(decider).recall(turn, namespaces, search).trace
-    gate, cuts = trace.gate, trace.thresholds
-    assert gate is not None
-    found = [f"gate {gate.outcome}  {_beside(gate.probability, cuts['gate'])}"]
-    found += [
-        f"  {'search' if name in gate.selected else 'skip'}  {_beside(p, cuts['router'])}  {name}"
-        for name, p in gate.namespaces.items()
-    ]
-    calls, judged = trace.decider_calls, trace.judgements
-    if records and not judged:  # the gate is closed, or the namespace is not searched: judge them all the same
-        judging = RecallPipeline(decider, RecallPolicy(gate={"threshold": 0.0}))
-        trace = judging.recall(turn, namespaces[:1], search).trace
-        calls, judged = (*calls, *(call for call in trace.decider_calls if call.stage == "validator")), trace.judgements
-    counted = getattr(decider, "counted_part", None)
-    for one in judged:
-        beside = _beside(one.probability, trace.thresholds["validator"])
-        found.append(f"  {'keep' if one.keep else 'drop'}  {beside}  {one.rendered}  ({one.reason})")
-        if counted is not None and one.probability is not None:
-            part = counted({"message": message, "previous": list(previous)}, one.rendered)
-            found += [f"        counted: {part}"] if part != one.rendered else []
-    for call in calls:
-        took = f"{call.questions} questions in {1000 * call.seconds:.0f} ms"
-        found.append(
-            f"{call.stage}: {took}"
-            + (f", model {call.model}" if call.model else "")
-            + (f", answered by {call.answered_by}" if call.answered_by else "")
-        )
-        found += [f"  ! passed over {who}" for who in call.passed_over]
-        found += [f"  ! failed open: {call.cause}"] if call.error else []
-        found += [f"  ! not answered: {dict(call.no_answers)}"] if call.no_answers else []
-        found += [f"  ! {why}" for why in call.explanations.values()]
-        found += [f"  ! {why}" for why in call.untuned]
-    return found
-
-
-def _beside(probability: float | None, threshold: float | None) -> str:
-    assert threshold is not None
-    return f"{_shown(probability).strip()}  (threshold {threshold:.3f})"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from ..core.functions import outcome_of
 from ..core.questions import Decider, NoAnswer, Question, Reply, State, asked, attribute_of, explanations_of, is_usable
 from ..core.types import UNDECIDED
 from ..errors import (
@@ -19,7 +20,7 @@ from ..errors import (
 from ..runtime import budget
 from ..runtime.asking import KINDS, is_bounded
 from ..runtime.breaker import CircuitBreaker, breaker_of, settings_in_force
-from ..runtime.guard import Guard
+from ..runtime.guard import FAIR, Guard
 from ..runtime.loading import is_ready, load
 from ..runtime.workers import DECISIONS
 from .client import DEFAULT_CALL_S
@@ -106,9 +107,8 @@ class FallbackDecider:
         """
         failed: list[str] = []
         for (name, member), key in zip(self.members, self._keys, strict=True):
-            try:
-                load(member, key)
-            except Exception as error:  # noqa: PERF203 - once per process
+            error = outcome_of(partial(load, member, key))
+            if error is not None:
                 failed.append(f"{name}: {error_kind(error)}: {error}")
         if len(failed) == len(self.members):
             raise DeciderUnavailable(f"no decider of the list can be loaded ({'; '.join(failed)})")
@@ -121,7 +121,8 @@ class FallbackDecider:
         Raises:
             DeciderError: Nobody answered; of the kind of the last failure.
         """
-        until = budget.until(max(self._call_s, self.deadline_s or 0.0) + _MARGIN_S) - _MARGIN_S
+        call_s = max(self._call_s, self.deadline_s or 0.0)
+        until = budget.until(call_s + _MARGIN_S) - _MARGIN_S
         passed_over: list[str] = []
         explanations: dict[str, str] = {}
         last: BaseException = DeciderUnavailable("nobody was asked")
@@ -138,7 +139,8 @@ class FallbackDecider:
                 attempt = self._guards[at].begin(
                     partial(asked, member, state, questions), settings_in_force(), in_this_thread=is_bounded(member)
                 )
-                reply, error = attempt.end(share, works=is_usable)
+                is_fair = share >= FAIR * call_s / len(self.members)
+                reply, error = attempt.end(share, is_fair=is_fair, works=is_usable)
             if reply is None or error is not None:
                 last = error or last
                 passed_over.append(f"{name}: {error_kind(last)}")

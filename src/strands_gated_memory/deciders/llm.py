@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from ..core.questions import Answer, Choice, NoAnswer, Noul, Question, Reply, Score, State, checked
+from ..core.functions import outcome_of
+from ..core.questions import Answer, Choice, NoAnswer, Noul, Question, Reply, Score, State, checked, read_safely
 from ..errors import BadAnswer, ConfigurationError, DeciderTimeout, DeciderUnavailable
 from ..runtime import budget, forks
 from .presets import LLM_DEADLINE_S, tuning_for
@@ -92,13 +93,16 @@ class ModelDecider:
         document = {"state": dict(state), "questions": {name: one.wire() for name, one in questions.items()}}
         prompt = [{"role": "user", "content": [{"text": json.dumps(document, ensure_ascii=False)}]}]
         model = self._made()
-        try:
-            found = asyncio.run(asyncio.wait_for(_structured(model, prompt), budget.left(until)))
-        except (TimeoutError, asyncio.TimeoutError):
+        outcome = outcome_of(lambda: asyncio.run(asyncio.wait_for(_structured(model, prompt), budget.left(until))))
+        if isinstance(outcome, TimeoutError | asyncio.TimeoutError):
             raise DeciderTimeout("the language model gave no answer in time") from None
+        if isinstance(outcome, Exception):  # its text may quote the prompt, so it stays out
+            raise DeciderUnavailable(f"the language model failed with {type(outcome).__name__}") from outcome
+        if not isinstance(outcome, Decisions):
+            raise BadAnswer("the language model gave no structured output")
         name = _id_of(model)
-        ids = [one.id for one in found.answers]
-        by_id = {one.id: one for one in found.answers}
+        ids = [one.id for one in outcome.answers]
+        by_id = {one.id: one for one in outcome.answers}
         known = tuning_for(name, "llm", questions.values())
         return Reply(
             {
@@ -130,16 +134,11 @@ def is_model(value: object) -> bool:
 _MODEL_METHODS = ("structured_output", "stream", "get_config")
 
 
-async def _structured(model: Any, prompt: list[Any]) -> Decisions:
+async def _structured(model: Any, prompt: list[Any]) -> object:
     output: object = None
-    try:
-        async for event in model.structured_output(Decisions, prompt, system_prompt=_SYSTEM):
-            if "output" in event:
-                output = event["output"]
-    except Exception as error:  # whatever the provider raises; its text may quote the prompt, so it stays out
-        raise DeciderUnavailable(f"the language model failed with {type(error).__name__}") from error
-    if not isinstance(output, Decisions):
-        raise BadAnswer("the language model gave no structured output")
+    async for event in model.structured_output(Decisions, prompt, system_prompt=_SYSTEM):
+        if "output" in event:
+            output = event["output"]
     return output
 
 
@@ -157,9 +156,6 @@ def _read(answer: _Answer, question: Question) -> Answer:
 
 
 def _id_of(model: Any) -> str | None:
-    try:
-        config = model.get_config()
-    except Exception:
-        return None
+    config = read_safely(model.get_config, None)
     found = config.get("model_id") if isinstance(config, Mapping) else None
     return found if isinstance(found, str) else None

@@ -1,7 +1,7 @@
-"""What is known about decision models: thresholds for a model and a wording, and how long they may take.
+"""What is known about decision models, as tables: hosted ones, and thresholds for a model and a wording.
 
-A threshold holds for one model and one wording of the question. Every number here says where it is from;
-none of a hosted model was measured by this project.
+A threshold holds for one model and one wording of the question. Contracts and numbers of hosted models are
+second-hand: none was measured by this project.
 """
 
 from __future__ import annotations
@@ -11,9 +11,49 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from ..core.questions import Question
+from .codecs.base import Codec
+from .codecs.openai_decisions import OpenAIDecisions
+from .codecs.system_one import SystemOne
+from .limits import Limits
 
 Stage = str
 """A stage with a threshold: "gate", "router" or "validator"."""
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """A hosted decision model: who differs from the others by address, key and size alone."""
+
+    name: str
+    """Its name as a decider."""
+    variables: str
+    """What its environment variables begin with: `…_API_KEY`, and `…_BASE_URL`, which wins over `base_url`."""
+    base_url: str | None
+    """None: in none of the sources that we have, so it must be given."""
+    path: str
+    codec: Codec
+    model: str | None
+    """None: there is no default."""
+    example: str
+    """A specification that works."""
+    family: str | None
+    """For thresholds, where the answer names no model."""
+    limits: Limits
+
+
+_JEV = Limits(max_questions=100, max_state_tokens=30_000, max_request_tokens=60_000)
+VENDORS = (
+    # Jev is pinned: an alias moves with each release, and a threshold is for one model.
+    Vendor("jev", "TYPESAFE", "https://api.typesafe.ai", "/v1/systemone", SystemOne(), "jev-1.13.0", "jev", "jev",
+           _JEV),
+    Vendor("openrouter", "OPENROUTER", "https://openrouter.ai/api", "/alpha/decisions", SystemOne(), None,
+           "openrouter:typesafe/jev-1.13", None, _JEV),
+    Vendor("liquid", "LIQUID", None, "/v1/systemone", SystemOne(), "d1.1", "liquid", "liquid",
+           Limits(max_questions=100, max_request_tokens=30_000, max_state_tokens=15_000)),
+    Vendor("openai", "OPENAI", "https://api.openai.com/v1", "/decisions", OpenAIDecisions(), "gpt-6-luna", "openai",
+           "openai-decisions", Limits(max_questions=200, max_state_tokens=200_000)),
+)  # fmt: skip
+"""In the order in which "auto" looks for a key."""
 
 
 @dataclass(frozen=True)
@@ -21,45 +61,34 @@ class Preset:
     """Thresholds of one model family, as published by others, who measured them on their own wordings."""
 
     family: str
-    """The family's name, such as "jev"."""
     recognised: tuple[str, ...]
     """Patterns of model ids that belong to the family."""
     tuned: tuple[str, ...]
     """Patterns of the model ids that the thresholds were measured on."""
     thresholds: Mapping[Stage, float]
     """Probability (0..1) per stage."""
-    wordings: Mapping[Stage, str]
-    """The question of ours, id and version, that each threshold is used with: it asks the same in other words."""
-    source: str
-    """Where the numbers are from."""
-    deadline_s: float | None = None
-    """How long a recall may take with this model, in seconds; None: the policy's default is enough."""
 
 
-_CRITERIA = {"gate": "gate/criteria/1", "router": "route/criteria/1", "validator": "record/criteria/1"}
-
-PRESETS: tuple[Preset, ...] = (
+PRESETS = (
+    # From the post "Should the agent even look that up?", 20 utterances and four queries. The router's was not
+    # measured by anybody: the gate's is used.
     Preset(
-        family="strands-decider",
+        "strands-decider",
         recognised=("strands-decider*", "*hobson*"),
         tuned=("strands-decider-2B-*", "hobson-v19"),
-        # The router's was not measured by anybody: the gate's is used.
         thresholds={"gate": 0.19, "router": 0.19, "validator": 0.36},
-        wordings=_CRITERIA,
-        source="the post 'Should the agent even look that up?', 20 utterances and four queries; its own wording",
     ),
+    # From the post's code, for the release of the time: the post names no version, and says that Jev's values drifted
+    # between runs.
     Preset(
-        family="jev",
+        "jev",
         recognised=("jev-*", "typesafe/jev*", "~typesafe/jev*"),
-        tuned=("jev-1.13*", "typesafe/jev-1.13*"),  # the release of the time; the post names no version
+        tuned=("jev-1.13*", "typesafe/jev-1.13*"),
         thresholds={"gate": 0.43, "router": 0.43, "validator": 0.50},
-        wordings=_CRITERIA,
-        source="the post's code, second-hand; the post says that Jev's values drifted between runs",
     ),
-    Preset("openai-decisions", ("gpt-*", "openai/gpt-*decisions*"), (), {}, {}, "no measurement"),
-    Preset("liquid", ("d1", "d1.*", "d1-*", "liquid/*"), (), {}, {}, "no measurement"),
 )
-"""Known families. The strands-decider and Jev thresholds come from the post's published wordings, not from ours."""
+_WORDINGS = {"gate": "gate/criteria/1", "router": "route/criteria/1", "validator": "record/criteria/1"}
+"""The question of ours, id and version, that each threshold is used with: it asks the same in other words."""
 
 SLOW_DEADLINE_S = 30.0
 """For the 2B model on a CPU: 3 to 9 s per request by its own documentation, two requests per turn."""
@@ -80,7 +109,7 @@ class Tuning:
 def preset_of(model: str | None, family: str | None) -> Preset | None:
     """Return the preset of a model's family, by its id, else by the family named; None for an unknown one."""
     for preset in PRESETS:
-        if model is not None and any(fnmatchcase(model, pattern) for pattern in preset.recognised):
+        if model is not None and _matches(model, preset.recognised):
             return preset
     return next((preset for preset in PRESETS if preset.family == family), None)
 
@@ -89,31 +118,29 @@ _STAGES = {"gate": "gate", "namespace": "router", "record": "validator"}
 
 
 def tuning_for(model: str | None, family: str | None, questions: Iterable[Question]) -> Tuning:
-    """Return the thresholds for a model's answers to these questions; custom ones have none."""
-    return tuning(model, family, [(_STAGES[one.about], one.wording) for one in questions if one.about in _STAGES])
-
-
-def tuning(model: str | None, family: str | None, asked: Iterable[tuple[Stage, str | None]]) -> Tuning:
-    """Return the thresholds for a model's answers.
+    """Return the thresholds for a model's answers to these questions; custom ones have none.
 
     Args:
         model: The id that the answering model reports.
         family: The family that was configured, for a model that reports none.
-        asked: Stage and wording of each question of the request.
+        questions: What was asked.
     """
     preset = preset_of(model, family)
     thresholds: dict[Stage, float] = {}
     untuned: dict[Stage, str] = {}
     name = model or family or "this model"
+    asked = [(_STAGES[question.about], question.wording) for question in questions if question.about in _STAGES]
     for stage, wording in dict.fromkeys(asked):
-        if preset is None or stage not in preset.thresholds:
+        if preset is None:
             untuned[stage] = f"no {stage} threshold is known for {name}"
-            continue
-        if wording != preset.wordings.get(stage):
+        elif wording != _WORDINGS[stage]:
             untuned[stage] = f"the {stage} threshold of {preset.family} is for another wording than {wording}"
-            continue
-        thresholds[stage] = preset.thresholds[stage]
-        if model is None or not any(fnmatchcase(model, pattern) for pattern in preset.tuned):
-            measured = ", ".join(preset.tuned)
-            untuned[stage] = f"the {stage} threshold was measured on {measured}, not on {name}"
+        else:
+            thresholds[stage] = preset.thresholds[stage]
+            if model is None or not _matches(model, preset.tuned):
+                untuned[stage] = f"the {stage} threshold was measured on {', '.join(preset.tuned)}, not on {name}"
     return Tuning(thresholds, untuned)
+
+
+def _matches(model: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(model, pattern) for pattern in patterns)

@@ -52,13 +52,21 @@ def _llm(model: str | None) -> Decider:
 
 
 def _fitted(path: str | None) -> Decider:
+    from ..fitted_file import read_fitted
     from .fitted import FittedDecider
 
     if not path:
         raise ConfigurationError(
             'decider "fitted" needs a file; write "fitted:thresholds.json", made by `python -m harness fit`'
         )
-    return FittedDecider(path)
+    if "://" in path:
+        raise ConfigurationError(f"decider {quoted('fitted:' + path)} needs a file, not a URL")
+    fitted = read_fitted(path)
+    try:
+        decider = resolve_text(fitted.decider)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"fitted file {path}: decider: {error}") from error
+    return FittedDecider(fitted, decider, path)
 
 
 def _from_catalog(name: str) -> Callable[[str | None], Decider]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from ..errors import ConfigurationError
-from .shown import quoted
 
 _SHORTEST = 6
 """Shorter keys are not masked in foreign texts: they would blot out ordinary words."""
@@ -61,22 +59,3 @@ class Secret:
 
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("a Secret cannot be pickled or copied into a file")
-
-
-def key_from(variable: str, given: str | None, spec: str) -> Secret:
-    """Return the key given, else the one in the environment.
-
-    Args:
-        variable: The environment variable, such as "TYPESAFE_API_KEY".
-        given: A key passed by the caller.
-        spec: The decider that needs it, for the message.
-
-    Raises:
-        ConfigurationError: There is none.
-    """
-    if given is not None:
-        return Secret(given, "api_key")
-    value = os.environ.get(variable, "")
-    if not value.strip():
-        raise ConfigurationError(f"decider {quoted(spec)} needs an API key; set {variable} in the environment")
-    return Secret(value, variable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.functions import outcome_of
 from ..core.questions import Decider, name_of
 from ..errors import DeciderUnavailable, error_kind
 from ..runtime.loading import load
@@ -37,9 +38,8 @@ def load_now(decider: Decider, key: object) -> None:
     Raises:
         DeciderUnavailable: It cannot be loaded.
     """
-    try:
-        load(decider, key)
-    except Exception as error:  # onnxruntime, torch: whatever the model's library raises
+    error = outcome_of(lambda: load(decider, key))
+    if error is not None:
         raise DeciderUnavailable(
             f"decider {name_of(decider)} cannot be loaded ({error_kind(error)}: {error}); "
             "`strands-gated-memory check <spec>` asks it alone"

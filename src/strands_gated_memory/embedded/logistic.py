@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.fitted import LogisticHead, logit
+from ..core.fitted import LogisticHead
 from ..core.questions import State
 from .heads import join, sigmoid
 from .reading import history, record_parts, turn_text
@@ -54,7 +54,8 @@ def features_of(
         held = vectors[start : start + len(several)]
         nearest.append(held[int(np.argmax(held @ vectors[0]))])
         start += len(several)
-    logits = np.array([[logit(p)] for p in own])
+    clipped = np.clip(np.array(own, float)[:, None], 1e-7, 1.0 - 1e-7)
+    logits: Array = np.log(clipped / (1.0 - clipped))
     if not inputs:
         return logits
     turns = np.repeat(vectors[:1], len(subjects), axis=0)

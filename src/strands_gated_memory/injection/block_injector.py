@@ -14,6 +14,7 @@ from strands import Agent
 from strands.middleware import InvokeModelContext, InvokeModelStage
 from strands.models import Model
 
+from ..core.functions import outcome_of
 from ..core.imitation import harmless
 from ..core.messages import Message, position_of, text_of, with_text
 from ..core.placement import Position, origins, place
@@ -78,11 +79,11 @@ class BlockInjector:
             self.stored[tracking_id] = (*self.stored.get(tracking_id, ()), block)
 
     def _inject(self, context: InvokeModelContext) -> InvokeModelContext:
-        try:
-            return self._injected(context)
-        except Exception as error:  # messages of other middleware may have any shape
-            self._on_error(error)
+        injected = outcome_of(lambda: self._injected(context))  # messages of other middleware may have any shape
+        if isinstance(injected, Exception):
+            self._on_error(injected)
             return context
+        return injected
 
     def _injected(self, context: InvokeModelContext) -> InvokeModelContext:
         conversation = context.agent.messages

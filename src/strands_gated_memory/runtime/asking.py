@@ -22,15 +22,13 @@ from ..errors import (
 from ..policy import RecallPolicy
 from .breaker import CircuitBreaker, breaker_of, governed_by
 from .budget import Clock, limited_to
-from .guard import Guard, Kinds
+from .guard import FAIR, Guard, Kinds
 from .loading import is_ready
 from .workers import DECISIONS
 
 KINDS = Kinds(DeciderSkipped, DeciderOverloaded, DeciderTimeout)
 """What to call the failures of asking."""
 _NAME_CHARACTERS = 80
-_FAIR = 0.4
-"""Share of the deadline from which on a decider that is late is to blame. The gate has half of it."""
 _LOADING_SHARE = 0.25
 """Share of the deadline that a turn waits for a model to be loaded: the searches keep their time."""
 _A_WAIT_S = 0.01
@@ -178,7 +176,7 @@ class Asker:
             return _warming(questions), None
         waited_s = time.monotonic() - began
         budget_s -= waited_s
-        is_fair = budget_s >= self.deadline_s * _FAIR
+        is_fair = budget_s >= self.deadline_s * FAIR
         guard = self._validator if stage == "validator" else self._gate
         with limited_to(budget_s), governed_by(settings):
             # The reply is read over there: it may be as slow or as hostile as the call. And nothing is done here

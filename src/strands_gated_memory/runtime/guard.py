@@ -18,6 +18,10 @@ from .workers import Call, PoolFull, WorkerPool
 _T = TypeVar("_T")
 
 
+FAIR = 0.4
+"""Share of the usual time from which on whoever is late is to blame. The gate has half of the deadline."""
+
+
 class Kinds(NamedTuple):
     """What to call the failures of a guard itself."""
 

@@ -17,7 +17,7 @@ from ..policy import BreakerSettings
 from . import forks
 from .breaker import CircuitBreaker, breaker_of
 from .budget import Clock
-from .guard import Attempt, Guard, Kinds
+from .guard import FAIR, Attempt, Guard, Kinds
 from .workers import SEARCHES
 
 Search = Callable[[str], Iterable[Record]]
@@ -54,6 +54,7 @@ class Searcher:
         pinned: Namespaces whose records are kept once fetched.
         pinned_ttl_s: For how long, in seconds.
         target: What is searched, such as a memory's id, for breakers and threads; None: this object alone.
+        usual_s: How long a search may usually take, in seconds; one that is late with much less is not to blame.
         record_filter: Called for each record of each turn, in worker threads; None: every record may be used.
     """
 
@@ -63,9 +64,12 @@ class Searcher:
         pinned: tuple[str, ...],
         pinned_ttl_s: float,
         target: str | None,
+        *,
+        usual_s: float = math.inf,
         record_filter: RecordFilter | None = None,
     ) -> None:
         self._filter = record_filter
+        self._usual_s = usual_s
         self._settings = breaker
         self._pinned_names = pinned
         self._pinned = _PinnedCache(pinned_ttl_s)
@@ -89,9 +93,10 @@ class Searcher:
         depends_on = getattr(search, "depends_on", None)
         running = [self._start(name, search, limit_s, clock, depends_on) for name in namespaces]
         until = time.monotonic() + limit_s
+        is_fair = limit_s >= FAIR * min(self._usual_s, clock.deadline_s)
         for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
             if one.attempt is not None:
-                _, one.error = one.attempt.end(max(0.0, until - time.monotonic()))
+                _, one.error = one.attempt.end(max(0.0, until - time.monotonic()), is_fair=is_fair)
         records: list[Record] = []
         dropped: list[Dropped] = []
         lookups: list[Lookup] = []

@@ -1,4 +1,4 @@
-"""Cuts, calibrators and heads from labelled probabilities: by hand, by brute force, and across folds."""
+"""Cuts and heads from labelled probabilities: by hand, by brute force, and across folds."""
 
 import math
 
@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from harness.errors import HarnessError
-from harness.tuning.cuts import Cut, Goal, Labelled, choose, correct, corrected, figures, folds, intervals
-from strands_gated_memory.core.fitted import Platt
+from harness.tuning.cuts import Cut, Goal, Labelled, choose, figures, folds, intervals, judged_by, with_head
 
 
 def judged(p, must, waste=None, groups=None, features=None):
@@ -105,35 +104,6 @@ def test_labels_of_one_kind_make_no_cut(must):
         choose(judged([0.9, 0.5], must), Goal(min_recall=1.0))
 
 
-def test_platt_finds_the_curve_that_made_the_labels():
-    random = np.random.default_rng(1)
-    p = random.uniform(0.02, 0.98, 6000)
-    true = 1 / (1 + np.exp(-(2.0 * np.log(p / (1 - p)) - 1.0)))
-    labels = judged(p, random.random(6000) < true)
-
-    curve, _ = correct(labels, "platt")
-
-    assert isinstance(curve, Platt)
-    assert (curve.slope, curve.intercept) == pytest.approx((2.0, -1.0), abs=0.15)
-    assert figures(corrected(labels, curve), labels.must)["brier"] < figures(labels, labels.must)["brier"]
-
-
-def test_isotonic_gives_the_share_of_yes_at_each_level():
-    labels = judged([0.2] * 4 + [0.8] * 4, [0, 0, 0, 1, 1, 1, 1, 0])
-
-    curve, _ = correct(labels, "isotonic")
-
-    assert curve(0.2) == pytest.approx(0.25)
-    assert curve(0.8) == pytest.approx(0.75)
-
-
-def test_answers_that_point_the_wrong_way_are_refused():
-    labels = judged([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [1, 1, 1, 0, 0, 0])
-
-    with pytest.raises(HarnessError, match="no calibrator can help"):
-        correct(labels, "platt")
-
-
 def test_a_heads_cut_is_chosen_on_what_it_has_not_seen():
     """On noise a head is sure of its own labels and knows nothing of others: its cut must not be the former's."""
     random = np.random.default_rng(0)
@@ -141,8 +111,8 @@ def test_a_heads_cut_is_chosen_on_what_it_has_not_seen():
     features = np.concatenate([np.zeros((n, 1)), random.normal(size=(n, width))], axis=1)
     labels = judged(np.full(n, 0.5), random.random(n) < 0.5, groups=np.arange(n) // 2, features=features)
 
-    head, fair = correct(labels, "heads", inputs=("noise",), width=width, seed=0)
-    own = corrected(labels, head)
+    head, fair = with_head(labels, inputs=("noise",), width=width, seed=0)
+    own = judged_by(labels, head)
 
     assert figures(own, labels.must)["auc"] > 0.75
     assert abs(figures(fair, labels.must)["auc"] - 0.5) < 0.2

@@ -132,17 +132,7 @@ class _AwsTransport:
 
 
 class SageMaker(_AwsTransport):
-    """A SageMaker endpoint that takes the System One body.
-
-    Args:
-        endpoint: The endpoint's name.
-        session: A boto3 session; None: a new one, made at the first call.
-        region: AWS region; None: the session's.
-        read_s: How long a read may take, in seconds.
-
-    Raises:
-        ConfigurationError: The name cannot be an endpoint's.
-    """
+    """A SageMaker endpoint that takes the System One body; see `catalog.sagemaker`. `read_s` is in seconds."""
 
     service = "sagemaker-runtime"
 
@@ -166,18 +156,9 @@ class SageMaker(_AwsTransport):
 
 
 class AgentCoreRuntime(_AwsTransport):
-    """A strands-decider on AgentCore Runtime.
+    """A strands-decider on AgentCore Runtime; see `catalog.agentcore`. `read_s` is in seconds.
 
     One runtime session per process: a new session starts a new machine, which loads the model first.
-
-    Args:
-        arn: The runtime's ARN.
-        session: A boto3 session; None: a new one, made at the first call.
-        region: AWS region; None: the ARN's.
-        read_s: How long a read may take, in seconds.
-
-    Raises:
-        ConfigurationError: The ARN is none of AgentCore Runtime's.
     """
 
     service = "bedrock-agentcore"

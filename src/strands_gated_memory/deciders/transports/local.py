@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...core.functions import outcome_of
 from ...errors import ConfigurationError, DeciderRejected, DeciderTimeout, DeciderUnavailable, PromptTooLong
 from ...runtime import forks
 from ...runtime.budget import left
@@ -30,14 +31,8 @@ _CONFIG = "strands_decider_config.json"
 class LocalEngine:
     """A strands-decider checkpoint, loaded once, on the best device there is.
 
-    The window is strict: a prompt that does not fit is refused by the engine, never cut.
-
-    Args:
-        checkpoint: A folder, or a repository id on the model hub.
-        device: "cuda", "mps", "cpu"; None: the best available.
-
-    Raises:
-        ConfigurationError: The package is not installed, or the folder holds no checkpoint.
+    The window is strict: a prompt that does not fit is refused by the engine, never cut. See
+    `catalog.strands_decider` for the arguments.
     """
 
     def __init__(self, checkpoint: str | None = None, device: str | None = None) -> None:
@@ -122,14 +117,13 @@ class LocalEngine:
                 return
             if self._failure is not None and time.monotonic() < self._failure[0]:
                 raise DeciderUnavailable(self._failure[1])
-            try:
-                self._engine = self._load()
-            except Exception as error:
-                why = (
-                    f"strands-decider checkpoint {self.checkpoint!r} cannot be loaded ({type(error).__name__}: {error})"
-                )
+            engine = outcome_of(self._load)
+            if isinstance(engine, Exception):
+                name = f"strands-decider checkpoint {self.checkpoint!r}"
+                why = f"{name} cannot be loaded ({type(engine).__name__}: {engine})"
                 self._failure = (time.monotonic() + _RELOAD_AFTER_S, why)
-                raise DeciderUnavailable(why) from error
+                raise DeciderUnavailable(why) from engine
+            self._engine = engine
         finally:
             self._loading.release()
 
