@@ -64,7 +64,8 @@ def turns_at_once(bench, manager_of, count):
 def test_turns_that_cannot_wait_for_the_model_are_undecided_and_nothing_has_failed(bench, cold, caplog, in_a_list):
     """Sixteen at once: each is shown its memory, no breaker opens, and once the model is there it is asked."""
     bench.remember("Likes tea")
-    decider, stats, soon = [cold] if in_a_list else cold, RecallStats(), {"deadline_s": 8.0}  # a quarter to load
+    decider, stats = [cold] if in_a_list else cold, RecallStats()
+    soon = {"deadline_s": 12.0, "retrieve": {"timeout_s": 6.0}}
     agents = turns_at_once(
         bench, lambda number: bench.manager(decider=decider, stats=stats, policy=soon, session_id=f"s{number}"), 16
     )
