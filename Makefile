@@ -19,8 +19,7 @@ demo: $(VENV)/.demo
 	$(BIN)/strands-gated-memory demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not timing"
-	$(BIN)/python -m pytest -m timing
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-torch: $(VENV)/.torch
 	$(BIN)/python -m pytest -m "strands_decider or training"

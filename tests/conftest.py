@@ -2,6 +2,7 @@
 
 import functools
 import os
+import time
 from importlib.metadata import version
 
 import pytest
@@ -36,6 +37,18 @@ def _service_models_are_read_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("botocore.session.create_loader", functools.cache(create_loader))
         yield
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """Move the clock on within a recall, whose deadline may then be over: `later(60)`, in seconds."""
+    real, ahead_s = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead_s[0])
+
+    def move_on(seconds):
+        ahead_s[0] += seconds
+
+    return move_on
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import datetime, timedelta, timezone
 
@@ -22,8 +23,13 @@ def record(text="The user likes tea.", namespace=FACTS, **fields):
     return Record(text, namespace, **fields)
 
 
+PATIENT = {"deadline_s": 60.0, "retrieve": {"timeout_s": 30.0}}
+"""Whatever else the machine does, what does not hang is back by then."""
+
+
 def pipeline(decide, **policy):
-    return RecallPipeline(resolve_decider(decide), RecallPolicy(**policy))
+    waits = {} if "deadline_s" in policy else PATIENT
+    return RecallPipeline(resolve_decider(decide), RecallPolicy(**{**waits, **policy}))
 
 
 def always(probability):
@@ -258,42 +264,71 @@ def test_abstaining_opens_the_gate_and_is_no_failure():
     assert all(call.error is None for call in recall.trace.decider_calls)
 
 
-@pytest.mark.timing
-def test_a_decider_that_hangs_costs_the_decision_and_not_the_memory():
-    started = time.monotonic()
+@pytest.fixture
+def hangs():
+    """A call that hangs until the end of the test, `release` lets go before, and `ended` tells of."""
+    release, ended = threading.Event(), threading.Event()
 
-    recall = pipeline(lambda s, q: time.sleep(5), deadline_s=0.3).recall(TURN, [FACTS], searching([record()]))
+    def call():
+        release.wait()
+        ended.set()
 
-    assert time.monotonic() - started < 1.3
+    call.ended, call.release = ended, release.set
+    yield call
+    release.set()
+
+
+def test_a_decider_that_hangs_costs_the_decision_and_not_the_memory(hangs):
+    recall = pipeline(lambda s, q: hangs(), deadline_s=2).recall(TURN, [FACTS], searching([record()]))
+
+    assert not hangs.ended.is_set()
     assert texts(recall) == ["The user likes tea."]
     assert [call.error for call in recall.trace.decider_calls] == ["timeout", "timeout"]
 
 
-def test_a_slow_namespace_costs_its_own_records_only():
+def test_a_slow_namespace_costs_its_own_records_only(hangs):
     def search(namespace):
         if namespace == FACTS:
-            time.sleep(5)
+            hangs()
         return [record("Likes rye.", namespace)]
 
-    recall = pipeline(always(0.9), deadline_s=0.4).recall(TURN, NAMESPACES, search)
+    recall = pipeline(always(0.9), deadline_s=2).recall(TURN, NAMESPACES, search)
 
+    assert not hangs.ended.is_set()
     assert texts(recall) == ["Likes rye."]
     assert {one.namespace: one.error for one in recall.trace.lookups} == {PREFERENCES: None, FACTS: "timeout"}
 
 
-def test_records_that_arrive_after_the_deadline_touch_nothing():
-    late = []
+def test_a_search_that_takes_all_its_time_leaves_the_validator_asked(hangs):
+    """A share of the deadline is kept for it, however long searches may take."""
+
+    def search(namespace):
+        if namespace == FACTS:
+            hangs()
+        return [record("Likes rye.", namespace), record("Likes jazz.", namespace)]
+
+    decide = by_text({"jazz": 0.01})
+    recall = pipeline(decide, deadline_s=5, retrieve={"timeout_s": 60}).recall(TURN, NAMESPACES, search)
+
+    assert {one.namespace: one.error for one in recall.trace.lookups} == {PREFERENCES: None, FACTS: "timeout"}
+    assert [(call.stage, call.error) for call in recall.trace.decider_calls] == [("gate", None), ("validator", None)]
+    assert texts(recall) == ["Likes rye."]
+
+
+def test_records_that_arrive_after_the_deadline_touch_nothing(hangs):
+    read_on = threading.Event()
 
     def search(namespace):
         yield record("In time.")
-        time.sleep(0.4)
-        late.append(True)
+        hangs()
         yield record("Too late.")
+        read_on.set()
 
-    recall = pipeline(None, deadline_s=0.2).recall(TURN, [FACTS], search)
-    time.sleep(0.4)
+    recall = pipeline(None, deadline_s=1).recall(TURN, [FACTS], search)
+    assert texts(recall) == ["In time."]
+    hangs.release()
 
-    assert late
+    assert hangs.ended.wait(60)
     assert texts(recall) == ["In time."]
 
 
@@ -429,11 +464,16 @@ def test_a_token_counter_of_the_users_own_is_used():
 
 
 def test_the_order_is_the_same_whichever_namespace_answers_first():
+    facts_are_there = threading.Event()
+
     def search(namespace):
-        time.sleep(0.05 if namespace == PREFERENCES else 0)
+        if namespace == FACTS:
+            facts_are_there.set()
+        else:
+            assert facts_are_there.wait(60)
         return [record(f"{namespace} {n}", namespace, score=n) for n in range(3)]
 
-    recall = pipeline(None).recall(TURN, NAMESPACES, search)
+    recall = pipeline(None, **PATIENT).recall(TURN, NAMESPACES, search)
 
     assert [one.namespace for one in recall.records] == [PREFERENCES] * 3 + [FACTS] * 3
     assert [one.score for one in recall.records] == [2, 1, 0, 2, 1, 0]
@@ -518,26 +558,33 @@ def clears(state, questions):
     return {}
 
 
-@pytest.mark.timing
 @pytest.mark.parametrize(
     "decide",
     [
         pytest.param(lambda s, q: Lazy(exits), id="exits when read"),
-        pytest.param(lambda s, q: Lazy(lambda: time.sleep(5)), id="slow when read"),
         pytest.param(unprintable, id="an error without a repr"),
         pytest.param(clears, id="clears the questions"),
     ],
 )
-def test_a_hostile_decider_costs_the_decision_and_the_deadline_holds(decide):
+def test_a_hostile_decider_costs_the_decision_alone(decide):
     class Mine:
         def decide(self, state, questions):
             return decide(state, questions)
 
-    started = time.monotonic()
+    recall = RecallPipeline(Mine(), RecallPolicy(**PATIENT)).recall(TURN, [FACTS], searching([record()]))
 
-    recall = RecallPipeline(Mine(), RecallPolicy(deadline_s=0.4)).recall(TURN, [FACTS], searching([record()]))
+    assert texts(recall) == ["The user likes tea."]
+    assert recall.trace.gate.outcome == "failed"
 
-    assert time.monotonic() - started < 1.4
+
+def test_an_answer_that_hangs_when_it_is_read_costs_the_decision_alone(hangs):
+    class Mine:
+        def decide(self, state, questions):
+            return Lazy(hangs)
+
+    recall = RecallPipeline(Mine(), RecallPolicy(deadline_s=2)).recall(TURN, [FACTS], searching([record()]))
+
+    assert not hangs.ended.is_set()
     assert texts(recall) == ["The user likes tea."]
     assert recall.trace.gate.outcome == "failed"
 
@@ -560,12 +607,22 @@ def test_a_score_that_is_no_number_is_no_failure(score):
     assert len(pipeline(None).recall(TURN, [FACTS], searching([record(score=score)])).records) == 1
 
 
-@pytest.mark.timing
-def test_long_hostile_records_do_not_hold_up_a_turn():
-    """Rendering, comparing and screening end with the deadline: a thousand records of what the service can hold."""
-    records = [Record(f"note {at}: " + "ign ore previous <b> instruct " * 530, FACTS) for at in range(1000)]
-    policy = RecallPolicy(deadline_s=0.2, validator={"drop_instructions": True})
-    recall = RecallPipeline(None, policy).recall(Turn("What do I drink?"), [FACTS], lambda name: records)
+def test_long_hostile_records_do_not_hold_up_a_turn(later):
+    """Rendering, comparing and screening end with the deadline: many records of what the service can hold."""
+    records = [Record(f"note {number}: " + "ign ore previous <b> instruct " * 530, FACTS) for number in range(100)]
 
-    assert len(recall.records) + len(recall.dropped) == 1000
-    assert recall.trace.seconds < 1.5
+    def in_time(namespace):
+        yield from records
+
+    def at_the_last_moment(namespace):
+        yield from records
+        later(60)
+
+    cpu_seconds = {}
+    for search in (in_time, at_the_last_moment):
+        started = time.process_time()
+        recall = pipeline(None, validator={"drop_instructions": True}).recall(TURN, [FACTS], search)
+        cpu_seconds[search] = time.process_time() - started
+        assert len(recall.records) + len(recall.dropped) == 100
+
+    assert cpu_seconds[at_the_last_moment] < cpu_seconds[in_time] / 3

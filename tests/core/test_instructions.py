@@ -100,18 +100,22 @@ def test_the_screen_leaves_what_is_said_about_the_user(text):
     assert not instructs(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["ignore " * 9000, "all previous " * 5000, "<" * 60_000, "you must " * 7000, "send " + "x" * 60_000,
-     "\u200b" * 60_000, "ﷺ" * 60_000, "assistant " * 6000, "a: " * 20_000],
-    ids=lambda text: repr(text[:12]),
-)  # fmt: skip
-def test_the_screen_takes_bounded_time(text):
+def cpu_seconds(text):
     started = time.process_time()
-
     instructs(text)
+    return time.process_time() - started
 
-    assert time.process_time() - started < 0.5
+
+@pytest.mark.parametrize(
+    "unit",
+    ["ignore ", "all previous ", "<", "you must ", "send ", "x", "\u200b", "ﷺ", "assistant ", "a: "],
+    ids=repr,
+)
+def test_the_time_of_the_screen_grows_with_the_text(unit):
+    """Eight times the text takes about eight times the CPU; a square would take sixty-four times."""
+    small = min(cpu_seconds("send " + unit * (8_000 // len(unit))) for _ in range(3))
+
+    assert any(cpu_seconds("send " + unit * (64_000 // len(unit))) < 24 * max(small, 0.002) for _ in range(3))
 
 
 def test_an_instruction_at_either_end_of_a_long_record_is_found():

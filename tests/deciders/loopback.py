@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,6 +38,8 @@ class Request:
     path: str
     headers: dict
     document: dict
+    ended: threading.Event
+    """What is to hang waits for it: the server has ended."""
 
 
 @dataclass
@@ -53,7 +54,7 @@ def serving(reply):
 
     A reply may also be a function of (request, handler) marked `raw`: it writes what it likes.
     """
-    found = Loopback("")
+    found, ended = Loopback(""), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -68,7 +69,7 @@ def serving(reply):
 
         def do_POST(self):
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            request = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, json.loads(body))
+            request = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, json.loads(body), ended)
             found.requests.append(request)
             try:
                 if getattr(reply, "raw", False):
@@ -104,6 +105,7 @@ def serving(reply):
     try:
         yield found
     finally:
+        ended.set()
         server.shutdown()
         server.server_close()
 
@@ -122,12 +124,3 @@ def in_turn(*replies):
         return one(request) if callable(one) else one
 
     return reply
-
-
-@contextmanager
-def taking_at_most(seconds):
-    """Fail when what is inside takes longer."""
-    started = time.monotonic()
-    yield
-    took = time.monotonic() - started
-    assert took < seconds, f"took {took:.2f} s, allowed {seconds} s"

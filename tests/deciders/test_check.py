@@ -10,7 +10,14 @@ import pytest
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig, RetrievalConfig
 from loopback import serving, system_one
 
-from strands_gated_memory import ConfigurationError, GatedMemorySessionManager, RecallPipeline, Turn, resolve_decider
+from strands_gated_memory import (
+    ConfigurationError,
+    GatedMemorySessionManager,
+    RecallPipeline,
+    RecallPolicy,
+    Turn,
+    resolve_decider,
+)
 from strands_gated_memory.cli import main
 from strands_gated_memory.core.questions import Noul
 from strands_gated_memory.deciders.check import check, probe
@@ -241,7 +248,7 @@ def manager(core, **options):
 def _warmed():
     for thread in threading.enumerate():
         if thread.name == "gated-memory-warm":
-            thread.join(10)
+            thread.join(60)
 
 
 def test_a_wrong_address_is_known_before_the_first_turn(core, caplog):
@@ -339,13 +346,13 @@ def test_deciders_that_hang_at_the_start_cost_few_threads_and_no_other_decider(c
         remote = True
 
         def decide(self, state, questions):
-            over.wait(30)
+            over.wait(300)
 
     try:
         managers = [manager(core, decider=Hangs()) for _ in range(50)]
         time.sleep(0.2)
         warming = [thread for thread in threading.enumerate() if thread.name == "gated-memory-warm"]
-        pipeline = RecallPipeline(resolve_decider(Told()))
+        pipeline = RecallPipeline(resolve_decider(Told()), RecallPolicy(deadline_s=60))
         outcome = pipeline.gate(Turn("dinner?"), ["/facts/"]).outcome
     finally:
         over.set()

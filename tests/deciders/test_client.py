@@ -1,10 +1,9 @@
 """One call over HTTP: its deadline, its one retry, its split requests, and what each failure is called."""
 
 import threading
-import time
 
 import pytest
-from loopback import STATE, in_turn, noul, nouls, raw, serving, system_one, taking_at_most
+from loopback import STATE, in_turn, noul, nouls, raw, serving, system_one
 
 from strands_gated_memory import RecallPipeline, RecallStats, Record, Turn
 from strands_gated_memory.core.questions import NoAnswer, Noul
@@ -28,7 +27,7 @@ from strands_gated_memory.runtime import budget
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 
-def client(url, *, call_s=2.0, **limits):
+def client(url, *, call_s=30.0, **limits):
     return DecisionClient(
         SystemOne(),
         HttpTransport(url + "/v1/systemone"),
@@ -52,48 +51,43 @@ def test_answers_come_back_by_id_with_the_model_that_gave_them():
 
 @raw
 def hangs(request, handler):
-    time.sleep(3)
+    request.ended.wait()
 
 
 @raw
 def drips_headers(request, handler):
     handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
-    for at in range(30):
-        time.sleep(0.1)
-        handler.wfile.write(f"X-{at}: y\r\n".encode())
+    while not request.ended.wait(0.1):
+        handler.wfile.write(b"X-Slow: y\r\n")
         handler.wfile.flush()
 
 
 @raw
 def drips_body(request, handler):
     handler.send_response(200)
-    handler.send_header("Content-Length", "1000")
+    handler.send_header("Content-Length", "100000")
     handler.end_headers()
-    for _ in range(30):
-        time.sleep(0.1)
+    while not request.ended.wait(0.1):
         handler.wfile.write(b" ")
         handler.wfile.flush()
 
 
-@pytest.mark.timing
 @pytest.mark.parametrize("reply", [hangs, drips_headers, drips_body], ids=lambda reply: reply.__name__)
 def test_one_deadline_covers_the_whole_call(reply):
-    """A server that hangs, or sends a little now and then, costs the deadline and no more."""
-    with serving(reply) as server, taking_at_most(0.9), pytest.raises(DeciderTimeout):
+    """The call is given up while the server still hangs, or sends a little now and then."""
+    with serving(reply) as server, pytest.raises(DeciderTimeout):
         client(server.url, call_s=0.5).decide(STATE, nouls(1))
 
 
-@pytest.mark.timing
 def test_whoever_waits_sets_a_shorter_deadline():
-    with serving(hangs) as server, taking_at_most(0.6), budget.limited_to(0.3), pytest.raises(DeciderTimeout):
-        client(server.url, call_s=5).decide(STATE, nouls(1))
+    with serving(hangs) as server, budget.limited_to(0.3), pytest.raises(DeciderTimeout):
+        client(server.url, call_s=3600).decide(STATE, nouls(1))
 
 
-@pytest.mark.timing
 def test_the_retry_shares_the_deadline():
-    slow_then_hang = in_turn((503, {}), lambda request: time.sleep(3))
-    with serving(slow_then_hang) as server, taking_at_most(0.9), pytest.raises(DeciderTimeout):
-        client(server.url, call_s=0.5).decide(STATE, nouls(1))
+    busy_then_hang = in_turn((503, {}), lambda request: request.ended.wait() and None)
+    with serving(busy_then_hang) as server, pytest.raises(DeciderTimeout):
+        client(server.url, call_s=2).decide(STATE, nouls(1))
 
     assert len(server.requests) == 2
 
@@ -156,7 +150,7 @@ def test_what_cannot_be_helped_is_named_at_once(reply, error):
 def test_a_closed_port_is_unavailable():
     with serving(system_one()) as server:
         gone = server.url
-    with taking_at_most(2), pytest.raises(DeciderUnavailable):
+    with pytest.raises(DeciderUnavailable):
         client(gone).decide(STATE, nouls(1))
 
 
@@ -179,15 +173,14 @@ def test_one_of_several_requests_failing_costs_its_questions_only():
     assert sum(answer == Noul(0.4) for answer in answers.values()) == 12
 
 
-@pytest.mark.timing
 def test_one_of_several_requests_hanging_costs_its_questions_only():
     def reply(request):
         if "record_8" in request.document["questions"]:
-            time.sleep(2)
+            request.ended.wait()
         return system_one(0.4)(request)
 
-    with serving(reply) as server, taking_at_most(1):
-        answers = client(server.url, call_s=0.6, max_questions=8).decide(STATE, nouls(20))
+    with serving(reply) as server:
+        answers = client(server.url, call_s=3, max_questions=8).decide(STATE, nouls(20))
 
     assert [name for name, answer in answers.items() if answer == NoAnswer("timeout")] == nouls_named(8, 16)
 
@@ -276,7 +269,7 @@ def test_threads_get_their_own_answers():
 
     wrong = []
     with serving(reply) as server:
-        one = client(server.url, call_s=10)
+        one = client(server.url, call_s=60)
 
         def ask(number):
             for _ in range(10):

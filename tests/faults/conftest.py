@@ -17,7 +17,6 @@ def pytest_collection_modifyitems(items):
     for item in items:  # those of other folders too
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
-            item.add_marker(pytest.mark.timing)
 
 
 def pytest_terminal_summary(terminalreporter):

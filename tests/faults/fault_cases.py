@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fault_proxy import LONG_S, Exchange, Fault
+from fault_proxy import Exchange, Fault
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,20 @@ class Case:
 
 
 def delay(exchange: Exchange) -> None:
-    exchange.wait(LONG_S)
+    exchange.hang()
     answer = exchange.upstream()
     exchange.send(answer.status, answer.body, answer.headers)
 
 
 def drip_headers(exchange: Exchange) -> None:
-    exchange.drip(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+    exchange.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Slow: ")
+    exchange.drip(b"x")
 
 
 def drip_body(exchange: Exchange) -> None:
     answer = exchange.upstream()
-    exchange.send_head(answer.status, len(answer.body), answer.headers)
-    exchange.drip(answer.body)
+    exchange.send_head(answer.status, 1_000_000, answer.headers)
+    exchange.drip(b" ")
 
 
 def reset(exchange: Exchange) -> None:

@@ -17,9 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-LONG_S = 1.2
-"""How long what is slow takes, in seconds: longer than any deadline of the tests."""
-_DRIP_S = 0.02
+_DRIP_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,12 @@ class Exchange:
         self._handler = handler
         self._body = body
         self.proxy = handler.proxy
+        self._healed = self.proxy.healed
 
     def upstream(self) -> Answer:
         """Pass the request on and return the answer."""
         address = urlsplit(self.proxy.upstream)
-        connection = http.client.HTTPConnection(cast("str", address.hostname), address.port, timeout=5)
+        connection = http.client.HTTPConnection(cast("str", address.hostname), address.port, timeout=60)
         try:
             headers = {name: value for name, value in self._handler.headers.items() if name.lower() != "connection"}
             connection.request(self._handler.command, self._handler.path, self._body, headers)
@@ -79,17 +78,14 @@ class Exchange:
         self._handler.wfile.write(data)
         self._handler.wfile.flush()
 
-    def wait(self, seconds: float) -> None:
-        """Wait, but not beyond the end of the proxy."""
-        self.proxy.ended.wait(seconds)
+    def hang(self) -> None:
+        """Wait for the fault to be healed, or for the end of the proxy."""
+        self._healed.wait()
 
-    def drip(self, data: bytes) -> None:
-        """Send bytes one by one, over `LONG_S` seconds and more."""
-        every = max(_DRIP_S, LONG_S / max(1, len(data)))
-        for at in range(len(data)):
-            if self.proxy.ended.wait(every):
-                return
-            self.write(data[at : at + 1])
+    def drip(self, byte: bytes) -> None:
+        """Send a byte now and then, until the fault is healed."""
+        while not self._healed.wait(_DRIP_S):
+            self.write(byte)
 
     def reset(self) -> None:
         """Close the connection with a reset, as a crash or a firewall does."""
@@ -108,7 +104,8 @@ class FaultProxy:
         """Every request so far, in order of arrival."""
         self.spoilt = 0
         """How many of them met the fault."""
-        self.ended = threading.Event()
+        self.healed = threading.Event()
+        """Of the fault that is injected: it is no more, or the proxy is not."""
         self._fault: Fault | None = None
         self._when: Callable[[Request], bool] = lambda _request: True
         self._lock = threading.Lock()
@@ -129,6 +126,8 @@ class FaultProxy:
     def inject(self, fault: Fault | None, when: Callable[[Request], bool] = lambda _request: True) -> None:
         """Spoil the requests for which `when` is true; None spoils nothing."""
         with self._lock:
+            self.healed.set()
+            self.healed = threading.Event()
             self._fault, self._when = fault, when
 
     def kill(self) -> None:
@@ -141,7 +140,7 @@ class FaultProxy:
 
     def end(self) -> None:
         """Stop, and let go of requests that wait."""
-        self.ended.set()
+        self.healed.set()
         self._server.shutdown()
         self._server.server_close()
 

@@ -260,7 +260,6 @@ def recalled(stats, pipeline, search=found, namespaces=(FACTS,)):
     return recall
 
 
-@pytest.mark.timing
 def test_a_failing_decider_is_no_longer_asked_and_memory_is_recalled_all_the_same():
     asked, stats = [], RecallStats()
 
@@ -280,7 +279,6 @@ def test_a_failing_decider_is_no_longer_asked_and_memory_is_recalled_all_the_sam
     assert decider_breakers(stats) == ["open"]
     assert "decider skipped" in str(stats)
     assert "breakers not closed" in str(stats)
-    assert recalls[-1].trace.decider_calls[0].seconds < 0.1
 
 
 def test_it_recovers_by_itself():
@@ -365,11 +363,12 @@ def test_a_validator_that_keeps_failing_is_left_alone_and_the_gate_is_not():
             raise TimeoutError
         return says(0.9)(state, questions)
 
-    pipeline = RecallPipeline(
-        resolve_decider(decide), RecallPolicy(breaker={"failures": 3, "cooldown_s": 0.1}), decider_key="a model"
-    )
+    def recall_with(cooldown_s):
+        policy = RecallPolicy(breaker={"failures": 3, "cooldown_s": cooldown_s})
+        recalled(stats, RecallPipeline(resolve_decider(decide), policy, decider_key="a model"))
+
     for _ in range(5):
-        recalled(stats, pipeline)
+        recall_with(cooldown_s=600)
 
     counts = stats.as_dict()
     assert counts["gate"]["open"] == 5
@@ -379,8 +378,7 @@ def test_a_validator_that_keeps_failing_is_left_alone_and_the_gate_is_not():
     assert deciders == {"decider:a model": "closed", "decider:a model:validator": "open"}
 
     broken.clear()
-    time.sleep(0.15)
-    recalled(stats, pipeline)
+    recall_with(cooldown_s=0.001)
     assert set(stats.as_dict()["breakers"].values()) == {"closed"}
     assert stats.as_dict()["decider_skipped"] == 2
 
@@ -417,24 +415,25 @@ def test_a_refused_request_burns_no_probe_of_the_other_breaker(clock):
 
 def test_a_decider_that_is_late_for_what_a_slow_memory_left_is_not_blamed():
     """A namespace hangs and eats the deadline: the validator has no time, turn after turn, and is healthy."""
-    hangs = threading.Event()
+    over = threading.Event()
 
     def decide(state, questions):
-        time.sleep(0.06)
+        if "gate" not in questions:
+            over.wait()
         return {name: {"noul": 0.9} for name in questions}
 
     def search(name):
-        if name == TASTES and not hangs.is_set():
-            hangs.wait(5)
+        if name == TASTES:
+            over.wait()
         return [Record("Likes tea.", name)]
 
-    policy = RecallPolicy(deadline_s=0.4, breaker={"failures": 2, "cooldown_s": 60})
+    policy = RecallPolicy(deadline_s=2, breaker={"failures": 2, "cooldown_s": 600})
     pipeline = RecallPipeline(resolve_decider(decide), policy)
-    for _ in range(3):
+    for _ in range(2):
         trace = pipeline.recall(TURN, [FACTS, TASTES], search).trace
-        if trace.lookups[1].error == "timeout":
-            assert trace.decider_calls[1].error == "timeout"
-    hangs.set()
+        assert trace.lookups[1].error == "timeout"
+        assert trace.decider_calls[1].error == "timeout"
+    over.set()
     trace = pipeline.recall(TURN, [FACTS, TASTES], search).trace
 
     assert trace.lookups[1].error == "circuit_open"

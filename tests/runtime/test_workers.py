@@ -12,6 +12,9 @@ from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Reco
 from strands_gated_memory.runtime.workers import PoolFull, WorkerPool
 
 FACTS = "/facts/{actorId}/"
+PATIENCE_S = 60.0
+"""How long anything here may take before it counts as hanging."""
+PATIENT = RecallPolicy(deadline_s=PATIENCE_S, retrieve={"timeout_s": PATIENCE_S / 2})
 
 
 @pytest.fixture
@@ -37,26 +40,40 @@ def give_up_on(future):
     future.cancel()
 
 
-def until(condition, seconds=3.0):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
+def until(condition, at_most_s=PATIENCE_S):
+    give_up = time.monotonic() + at_most_s
+    while not condition():
+        assert time.monotonic() < give_up
         time.sleep(0.005)
-    assert condition()
 
 
-@pytest.mark.timing
 def test_a_hanging_lane_costs_its_share_of_threads_then_fails_at_once(release):
     workers = pool("hanging")
     for _ in range(2):
         give_up_on(workers.submit(release.wait, "slow"))
-    started = time.monotonic()
 
-    with pytest.raises(PoolFull, match="2 calls hang"):
+    with pytest.raises(PoolFull, match="2 calls hang"):  # and not when they come back
         workers.submit(release.wait, "slow")
 
-    assert time.monotonic() - started < 0.5
+    assert not release.is_set()
     assert len(threads_of("hanging")) <= 2
-    assert workers.submit(lambda: "fine", "other").result(timeout=3) == "fine"
+    assert workers.submit(lambda: "fine", "other").result(timeout=PATIENCE_S) == "fine"
+
+
+def test_a_call_that_is_given_up_on_twice_counts_once(release):
+    """Two who waited for it both cancel: the lane has its other thread all the same, and both when it is back."""
+    workers = pool("twice")
+    hanging = workers.submit(release.wait, "slow")
+    give_up_on(hanging)
+    hanging.cancel()
+
+    assert workers.submit(lambda: "fine", "slow").result(timeout=PATIENCE_S) == "fine"
+
+    release.set()
+    until(hanging.done)
+    both = threading.Barrier(2)
+    calls = [workers.submit(lambda: both.wait(PATIENCE_S), "slow") for _ in range(2)]
+    assert sorted(call.result(timeout=PATIENCE_S) for call in calls) == [0, 1]
 
 
 def test_a_lane_comes_back_when_its_calls_do(release):
@@ -67,7 +84,7 @@ def test_a_lane_comes_back_when_its_calls_do(release):
 
     def works():
         try:
-            return workers.submit(lambda: "fine", "slow").result(timeout=3) == "fine"
+            return workers.submit(lambda: "fine", "slow").result(timeout=PATIENCE_S) == "fine"
         except PoolFull:
             return False
 
@@ -85,7 +102,7 @@ def test_calls_that_came_back_late_hang_no_more(release):
         one.set()
         until(late.done)
 
-    assert workers.submit(lambda: "fine", "slow").result(timeout=3) == "fine"
+    assert workers.submit(lambda: "fine", "slow").result(timeout=PATIENCE_S) == "fine"
 
 
 def test_a_busy_lane_queues_and_loses_nothing():
@@ -104,7 +121,7 @@ def test_a_busy_lane_queues_and_loses_nothing():
 
     futures = [workers.submit(lambda n=n: work(n), "server") for n in range(40)]
 
-    assert [future.result(timeout=10) for future in futures] == list(range(40))
+    assert [future.result(timeout=PATIENCE_S) for future in futures] == list(range(40))
     assert most[0] <= 2
 
 
@@ -120,8 +137,8 @@ def test_a_full_backlog_refuses_and_cancelled_calls_make_room(release):
     late = workers.submit(lambda: "late", "slow")
     release.set()
 
-    assert late.result(timeout=3) == "late"
-    assert all(future.result(timeout=3) for future in running)
+    assert late.result(timeout=PATIENCE_S) == "late"
+    assert all(future.result(timeout=PATIENCE_S) for future in running)
 
 
 def test_many_hanging_lanes_never_exceed_the_pool(release):
@@ -138,21 +155,26 @@ def test_calls_fail_at_once_when_every_thread_hangs_and_come_back_with_them(rele
     workers = pool("full")
     for lane in range(6):
         give_up_on(workers.submit(release.wait, lane))
-    started = time.monotonic()
 
     with pytest.raises(PoolFull, match="every one of the 6 full workers hangs"):
         workers.submit(lambda: "fine", "other")
 
-    assert time.monotonic() - started < 0.5
+    assert not release.is_set()
     release.set()
-    until(lambda: workers._abandoned == 0)
-    assert workers.submit(lambda: "fine", "other").result(timeout=3) == "fine"
+
+    def works():
+        try:
+            return workers.submit(lambda: "fine", "other").result(timeout=PATIENCE_S) == "fine"
+        except PoolFull:
+            return False
+
+    until(works)
 
 
 def test_lanes_without_calls_are_forgotten():
     workers = pool("lanes")
     for number in range(1000):
-        workers.submit(lambda: None, number).result(timeout=3)
+        workers.submit(lambda: None, number).result(timeout=PATIENCE_S)
 
     until(lambda: not workers._lanes)
 
@@ -164,8 +186,8 @@ def test_an_exit_in_a_call_reaches_its_future_alone():
         raise SystemExit(3)
 
     with pytest.raises(SystemExit):
-        workers.submit(leaves, "x").result(timeout=3)
-    assert workers.submit(lambda: 1, "x").result(timeout=3) == 1
+        workers.submit(leaves, "x").result(timeout=PATIENCE_S)
+    assert workers.submit(lambda: 1, "x").result(timeout=PATIENCE_S) == 1
 
 
 # In a pipeline
@@ -175,7 +197,6 @@ def says(probability):
     return lambda state, questions: {name: {"noul": probability} for name in questions}
 
 
-@pytest.mark.timing
 def test_a_hanging_decider_does_not_starve_another(release):
     """Many turns of one that hangs: a bounded number of threads, then "overloaded" at once; another one decides."""
 
@@ -190,13 +211,12 @@ def test_a_hanging_decider_does_not_starve_another(release):
     while kinds.get("overloaded", 0) < 30 and stats.turns < 300:  # a busy machine may not start each call in time
         stats.add(hanging.recall(Turn("Drink?"), [FACTS], lambda name: [Record("Tea.", name)]))
         kinds = stats.as_dict()["decider_errors_by_kind"]
-    started = time.monotonic()
-    fine = RecallPipeline(resolve_decider(says(0.01)), RecallPolicy()).recall(Turn("Drink?"), [FACTS], lambda name: [])
+    fine = RecallPipeline(resolve_decider(says(0.01)), PATIENT).recall(Turn("Drink?"), [FACTS], lambda name: [])
 
     assert set(kinds) == {"timeout", "overloaded"}
     assert len(threads_of("gated-memory-decide")) - before <= 8 + 1  # the other one needs a thread too
     assert fine.trace.gate.outcome == "closed"
-    assert time.monotonic() - started < 1.5
+    assert not release.is_set()
 
 
 def test_a_hanging_memory_does_not_starve_another(release):
@@ -211,7 +231,7 @@ def test_a_hanging_memory_does_not_starve_another(release):
         hanging = RecallPipeline(None, policy, target="memory-hanging")
         stats.add(hanging.recall(Turn("Drink?"), [FACTS], hangs))
         kinds = stats.as_dict()["retrieval_errors_by_kind"]
-    fine = RecallPipeline(None, RecallPolicy(), target="memory-fine").recall(
+    fine = RecallPipeline(None, PATIENT, target="memory-fine").recall(
         Turn("Drink?"), [FACTS], lambda name: [Record("Tea.", name)]
     )
 

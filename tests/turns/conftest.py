@@ -24,5 +24,7 @@ def bench(_emulation):
     core, session = _emulation
     core.clear_faults()
     core.calls.clear()
-    yield Bench(core, session)
+    bench = Bench(core, session)
+    yield bench
+    bench.end()
     core.clear_faults()

@@ -6,12 +6,11 @@ from turn_builders import GATED, STOCK
 CASES = []
 
 
-def fault(name, *, stock, timing=False):
+def fault(name, *, stock):
     """Register a check `(bench, kind, caplog)` under its number or name.
 
     Args:
         name: "5.1" is number 1 of facts/agentcore.md section 5; section 4 has names.
-        timing: Whether it holds a stopwatch.
         stock: "fails" where bedrock-agentcore 1.25.0 still has the fault, "fixed" where it has not.
     """
     assert stock in ("fails", "fixed")
@@ -21,9 +20,8 @@ def fault(name, *, stock, timing=False):
         marks = (
             [pytest.mark.xfail(strict=True, raises=AssertionError, reason=check.__doc__)] if stock == "fails" else []
         )
-        watch = [pytest.mark.timing] if timing else []
-        CASES.append(pytest.param(check, STOCK, id=f"{name}-{STOCK}", marks=marks + watch))
-        CASES.append(pytest.param(check, GATED, id=f"{name}-{GATED}", marks=watch))
+        CASES.append(pytest.param(check, STOCK, id=f"{name}-{STOCK}", marks=marks))
+        CASES.append(pytest.param(check, GATED, id=f"{name}-{GATED}"))
         return check
 
     return register

@@ -1,7 +1,6 @@
 """What a limit of tokens does to long records: the best that does not fit whole is cut where a reader would stop."""
 
 import itertools
-import time
 
 import pytest
 from turn_builders import FACTS, judging, last_block, yes
@@ -232,24 +231,23 @@ def test_a_counter_that_is_slow_is_asked_once_where_everything_fits():
     assert len(asked) == 1
 
 
-def test_a_counter_that_is_slow_does_not_hold_up_the_turn():
+def test_a_counter_that_is_slow_does_not_hold_up_the_turn(later):
     """Once the deadline has passed, lines are weighed by their length, and the block alone is counted."""
     asked = []
 
     def slow(text):
         asked.append(text)
-        time.sleep(0.05)
+        later(60)
         return len(text)
 
-    records = [Record(SENTENCES[:900], FACTS, record_id=str(at)) for at in range(200)]
-    policy = RecallPolicy(
-        select={"token_counter": slow, "max_context_tokens": 5000, "max_records": None, "dedupe": False}, deadline_s=0.2
-    )
+    records = [Record(SENTENCES[:900], FACTS, record_id=str(number)) for number in range(200)]
+    select = {"token_counter": slow, "max_context_tokens": 5000, "max_records": None, "dedupe": False}
+    policy = RecallPolicy(select=select, deadline_s=60, retrieve={"timeout_s": 30})
     recall = RecallPipeline(None, policy).recall(Turn("What shall I eat?"), [FACTS], {FACTS: records}.get)
 
     assert recall.block
     assert len(recall.block) <= 5000
-    assert len(asked) < 20
+    assert len(asked) < 5
 
 
 def test_the_least_is_measured_as_people_see_it():

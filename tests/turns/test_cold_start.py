@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import strands
-from turn_builders import broken, last_block, yes
+from turn_builders import AS_SHIPPED, broken, last_block, yes
 
 import strands_gated_memory
 from strands_gated_memory import ConfigurationError, GatedMemoryError, Noul, RecallPipeline, RecallStats, Turn, warm
@@ -65,8 +65,9 @@ def test_turns_that_cannot_wait_for_the_model_are_undecided_and_nothing_has_fail
     """Sixteen at once: each is shown its memory, no breaker opens, and once the model is there it is asked."""
     bench.remember("Likes tea")
     decider, stats = [cold] if in_a_list else cold, RecallStats()
+    soon = {"deadline_s": 12.0, "retrieve": {"timeout_s": 6.0}}
     agents = turns_at_once(
-        bench, lambda number: bench.manager(decider=decider, stats=stats, session_id=f"s{number}"), 16
+        bench, lambda number: bench.manager(decider=decider, stats=stats, policy=soon, session_id=f"s{number}"), 16
     )
 
     counts = stats.as_dict()
@@ -104,14 +105,14 @@ def test_a_pipeline_of_its_own_begins_to_load_the_model_too(cold):
 
 
 def test_strict_mode_does_not_raise_for_a_model_that_is_being_loaded(bench, cold):
-    manager = bench.manager(decider=cold, policy={"on_failure": "raise"})
+    manager = bench.manager(decider=cold, policy={"on_failure": "raise"}, waits=AS_SHIPPED)
     bench.agent(manager)("What do I drink?")
 
     assert manager.last_recall.trace.gate.outcome == "warming"
 
 
 def test_a_list_asks_the_next_decider_while_the_first_is_being_loaded(bench, cold):
-    manager = bench.manager(decider=[cold, yes])
+    manager = bench.manager(decider=[cold, yes], policy={"deadline_s": 8.0})
     bench.agent(manager)("What do I drink?")
 
     counts = manager.stats.as_dict()

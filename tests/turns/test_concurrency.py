@@ -6,11 +6,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
 
 import pytest
-from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, judging, last_block, yes
+from turn_builders import FACTS, PREFERENCES, Hanging, blocks_per_call, broken, judging, last_block, until, yes
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
 from strands_gated_memory.reporting import log
@@ -46,20 +45,18 @@ def test_one_decider_serves_many_managers_at_once(bench):
 
 
 def test_closing_during_a_recall_neither_waits_nor_raises(bench):
-    """close() from another thread while the search runs: the turn ends as ever."""
+    """close() from another thread while the search runs: it returns meanwhile, and the turn ends as ever."""
     bench.remember("Likes tea")
-    bench.core.delay("RetrieveMemoryRecords", 0.5)
-    manager = bench.manager(decider=yes)
-    agent = bench.agent(manager)
-    turn = threading.Thread(target=agent, args=("What do I drink?",))
-    turn.start()
-    _until(bench.searches)
-    started = time.monotonic()
-    manager.close()
-    closed_after = time.monotonic() - started
-    turn.join(10)
+    with Hanging() as hanging:
+        manager = bench.at_each("RetrieveMemoryRecords", lambda path: hanging()).manager(decider=yes)
+        agent = bench.agent(manager)
+        turn = threading.Thread(target=agent, args=("What do I drink?",))
+        turn.start()
+        assert hanging.begun.wait(30)
+        manager.close()
+        assert not hanging.ended.is_set()
+    turn.join(60)
 
-    assert closed_after < 0.5
     assert not turn.is_alive()
     assert blocks_per_call(agent) == [1]
     assert manager.stats.turns == 1
@@ -90,14 +87,14 @@ def test_a_late_search_of_a_dropped_manager_harms_nothing():
     release, pipeline = threading.Event(), RecallPipeline(None, RecallPolicy(deadline_s=0.05))
 
     def search(namespace):
-        release.wait(5)
+        release.wait(60)
         return [Record("Likes tea.", namespace)]
 
     recall = pipeline.recall(Turn("Drink?"), [FACTS], search)
     gone = weakref.ref(pipeline)
     del pipeline
     release.set()
-    _until(lambda: gc.collect() is not None and gone() is None)
+    until(lambda: gc.collect() is not None and gone() is None)
 
     assert recall.records == ()
     assert [lookup.error for lookup in recall.trace.lookups] == ["timeout"]
@@ -144,17 +141,10 @@ print([call.error for call in recall.trace.decider_calls], [lookup.error for loo
 
 
 def test_the_interpreter_ends_while_decider_and_search_hang():
-    done = subprocess.run([sys.executable, "-c", _ENDS], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", _ENDS], capture_output=True, text=True, check=False, timeout=300)
 
     assert done.stdout.strip() == "['timeout'] ['timeout']"
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def _until(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 _LOCKS = {
@@ -186,7 +176,7 @@ def test_a_child_forked_while_another_thread_holds_a_lock_recalls(bench, tmp_pat
             fine = False
             try:
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.alarm(10)  # ends the child when it hangs
+                signal.alarm(60)  # ends the child when it hangs
                 agent("What do I drink?")
                 fine = manager.stats.turns == 2 and bool(last_block(agent)) and (tmp_path / "traces.jsonl.1").exists()
             finally:

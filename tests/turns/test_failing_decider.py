@@ -2,14 +2,15 @@
 
 import logging
 import math
-import time
 
 import numpy
 import pytest
 from turn_builders import (
+    AS_SHIPPED,
     FACTS,
     PREFERENCES,
     Asked,
+    Hanging,
     blocks_per_call,
     broken,
     judging,
@@ -202,25 +203,25 @@ def test_answers_that_nobody_asked_for_are_ignored(bench):
     assert manager.stats.decider_errors == 0
 
 
-@pytest.mark.timing
 @pytest.mark.parametrize("slow", ["gate", "validator", "both"])
 def test_a_slow_decider_costs_its_share_of_the_deadline(bench, slow):
-    """The turn goes on within `deadline_s`, with the memory, and the timeout is counted."""
+    """The turn goes on while the decider still hangs, with the memory, and the timeout is counted."""
     bench.remember("Likes tea")
 
-    def decide(state, questions):
-        stage = "gate" if "gate" in questions else "validator"
-        if slow in (stage, "both"):
-            time.sleep(1.5)
-        return yes(state, questions)
+    with Hanging() as hanging:
 
-    manager = bench.manager(decider=decide, policy={"deadline_s": 0.5})
-    agent = bench.agent(manager)
-    started = time.monotonic()
-    agent("What do I drink?")
+        def decide(state, questions):
+            stage = "gate" if "gate" in questions else "validator"
+            if slow in (stage, "both"):
+                hanging()
+            return yes(state, questions)
 
-    assert time.monotonic() - started < 1.0
-    assert manager.last_recall.trace.seconds < 0.6
+        manager = bench.manager(decider=decide, policy={"deadline_s": 3.0})
+        agent = bench.agent(manager)
+        agent("What do I drink?")
+        assert not hanging.ended.is_set()
+
+    assert hanging.begun.is_set()
     assert last_block(agent) == ["Likes tea"]
     assert manager.stats.as_dict()["decider_errors_by_kind"] == {"timeout": 2 if slow == "both" else 1}
 
@@ -229,18 +230,21 @@ def test_a_late_answer_never_touches_a_later_turn(bench):
     """What a slow first request answers, after its time, is not the second turn's decision."""
     bench.remember("Likes tea")
 
-    def decide(state, questions):
-        if state["message"] == "slow" and "gate" in questions:
-            time.sleep(0.4)
-            return no(state, questions)
-        return yes(state, questions)
+    with Hanging() as hanging:
 
-    manager = bench.manager(decider=decide, policy={"deadline_s": 0.3})
-    agent = bench.agent(manager)
-    agent("slow")
-    agent("What do I drink?")
-    time.sleep(0.3)
-    agent("And now?")
+        def decide(state, questions):
+            if state["message"] == "slow" and "gate" in questions:
+                hanging()
+                return no(state, questions)
+            return yes(state, questions)
+
+        manager = bench.manager(decider=decide, policy={"deadline_s": 3.0})
+        agent = bench.agent(manager)
+        agent("slow")
+        agent("What do I drink?")
+        hanging.release()
+        assert hanging.ended.wait(30)
+        agent("And now?")
 
     assert blocks_per_call(agent) == [1, 1, 1]
     gate = manager.stats.as_dict()["gate"]
@@ -297,9 +301,9 @@ def test_an_abstention_opens_the_gate_and_is_no_failure(bench, caplog):
     assert warnings_in(caplog) == []
 
 
-@pytest.mark.timing
 def test_a_decider_brings_its_deadline_its_thresholds_and_a_warm_up_that_may_fail(bench):
     """All three are used where the policy sets none; a warm-up that raises is found out at the first decision."""
+    hanging = Hanging(at_most_s=60)  # far over the decider's own deadline
 
     class Own:
         deadline_s = 0.4
@@ -310,17 +314,20 @@ def test_a_decider_brings_its_deadline_its_thresholds_and_a_warm_up_that_may_fai
 
         def decide(self, state, questions):
             if "hang" in state["message"]:
-                time.sleep(1.0)
+                hanging()
             return yes(state, questions)
 
     bench.remember("Likes tea")
-    manager = bench.manager(decider=Own())
+    manager = bench.manager(waits=AS_SHIPPED, decider=Own())
     bench.agent(manager)("What do I drink?")
     assert manager.stats.as_dict()["gate"]["closed"] == 1
 
-    manager = bench.manager(decider=Own(), policy={"gate": {"threshold": 0.5}}, session_id="session-2")
-    bench.agent(manager)("hang")
-    assert manager.last_recall.trace.seconds < 0.6
+    manager = bench.manager(
+        waits=AS_SHIPPED, decider=Own(), policy={"gate": {"threshold": 0.5}}, session_id="session-2"
+    )
+    with hanging:
+        bench.agent(manager)("hang")
+        assert not hanging.ended.is_set()
     assert manager.stats.as_dict()["gate"]["failed"] == 1
 
 

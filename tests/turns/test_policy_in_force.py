@@ -1,7 +1,7 @@
 """What `print(manager.policy)` says is what the manager's turns do."""
 
 import pytest
-from turn_builders import last_block
+from turn_builders import AS_SHIPPED, last_block
 
 from strands_gated_memory.core.questions import Noul, Thresholds
 from strands_gated_memory.embedded.decider import EmbeddedDecider
@@ -29,7 +29,7 @@ class Measured:
 )
 def test_a_record_is_kept_by_the_cut_that_is_shown(bench, policy, said, kept):
     bench.remember("Likes tea")
-    manager = bench.manager(decider=Measured(), policy=policy)
+    manager = bench.manager(decider=Measured(), policy=policy, waits=AS_SHIPPED)
     agent = bench.agent(manager)
 
     agent("What do I drink?")

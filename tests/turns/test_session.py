@@ -1,13 +1,12 @@
 """What is stored, restored, cut and summarised is what the stock manager would have: a block is never in it."""
 
 import copy
-import time
 
 import pytest
 from bedrock_agentcore.memory.integrations.strands.config import PersistenceMode
 from strands.agent.conversation_manager import SlidingWindowConversationManager, SummarizingConversationManager
 from strands.types.exceptions import ContextWindowOverflowException
-from turn_builders import GATED, STOCK, blocks_kept, blocks_per_call, last_block, spoken, yes
+from turn_builders import GATED, STOCK, blocks_kept, blocks_per_call, last_block, spoken, until, yes
 
 from strands_gated_memory.testing.model import ScriptedModel, ToolCall, blocks_shown
 
@@ -98,9 +97,7 @@ def test_the_flush_timer_flushes(bench):
     manager = bench.manager(decider=yes, batch_size=50, flush_interval_seconds=0.1)
     with manager:
         bench.agent(manager)("What do I drink?")
-        deadline = time.monotonic() + 5
-        while "What do I drink?" not in bench.stored() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: "What do I drink?" in bench.stored())
 
     assert "What do I drink?" in bench.stored()
     assert manager.pending_message_count() == 0

@@ -3,12 +3,11 @@
 import asyncio
 import logging
 import pickle
-import time
 
 import pytest
 from strands.hooks import BeforeInvocationEvent
 from strands.hooks.registry import HookOrder
-from turn_builders import FACTS, PREFERENCES, blocks_per_call, broken, last_block, no, yes
+from turn_builders import FACTS, PREFERENCES, Hanging, blocks_per_call, broken, last_block, no, yes
 
 from strands_gated_memory import (
     DeciderCall,
@@ -38,11 +37,6 @@ def validator_breaks(state, questions):
     return yes(state, questions) if "gate" in questions else broken(state, questions)
 
 
-def hangs(state, questions):
-    time.sleep(1.0)
-    return yes(state, questions)
-
-
 @pytest.mark.parametrize(
     ("decider", "stage", "kind"),
     [
@@ -52,13 +46,12 @@ def hangs(state, questions):
         pytest.param(lambda s, q: {name: {"noul": 2} for name in q}, "gate", "invalid", id="no probability"),
         pytest.param(lambda s, q: {name: {"type": "refusal"} for name in q}, "gate", "refused", id="refused"),
         pytest.param(lambda s, q: [], "gate", "bad_answer", id="no mapping"),
-        pytest.param(hangs, "gate", "timeout", id="late"),
     ],
 )
 def test_a_decider_that_fails_ends_the_turn_and_says_where(bench, decider, stage, kind):
     """The exception comes out of `agent(...)`, after the failure has been counted."""
     bench.remember("Likes tea")
-    manager = strict(bench, decider, policy={"deadline_s": 0.6} if decider is hangs else {})
+    manager = strict(bench, decider)
     agent = bench.agent(manager)
 
     with pytest.raises(RecallFailed, match=f"stage '{stage}': {kind}") as failed:
@@ -71,6 +64,19 @@ def test_a_decider_that_fails_ends_the_turn_and_says_where(bench, decider, stage
     assert manager.stats.turns == 1
     assert agent.model.calls == []
     assert manager.last_recall is failed.value.recall
+
+
+def test_a_decider_that_is_late_ends_the_turn(bench):
+    bench.remember("Likes tea")
+    with Hanging() as hanging:
+        manager = strict(bench, lambda state, questions: hanging(), policy={"deadline_s": 0.6})
+        agent = bench.agent(manager)
+
+        with pytest.raises(RecallFailed, match="stage 'gate': timeout"):
+            agent("What do I drink?")
+
+        assert not hanging.ended.is_set()
+    assert agent.model.calls == []
 
 
 def test_a_search_that_fails_ends_the_turn(bench):

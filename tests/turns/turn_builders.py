@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig, RetrievalConfig
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
@@ -15,6 +16,11 @@ from strands_gated_memory.testing.model import ScriptedModel, blocks_shown
 FACTS = "/facts/{actorId}/"
 PREFERENCES = "/preferences/{actorId}/"
 STOCK, GATED = "stock", "gated"
+
+PATIENT = {"deadline_s": 60.0, "timeout_s": 30.0}
+"""How long a turn and its searches wait, in seconds: whatever else the machine does, they are back by then."""
+AS_SHIPPED = None
+"""Wait as long as a policy that says nothing of it does."""
 
 _numbers = itertools.count(1)
 
@@ -75,6 +81,7 @@ class Bench:
         self.core = core
         self.session = session
         self.actor = f"user-{next(_numbers)}"
+        self._watching = []
         self.client = session.client("bedrock-agentcore", config=Config(retries={"total_max_attempts": 1}))
 
     def remember(self, *texts, namespace=FACTS, **fields):
@@ -95,18 +102,31 @@ class Bench:
         given = {"memory_id": self.core.memory_id, "actor_id": self.actor, "session_id": "session-1"}
         return AgentCoreMemoryConfig(**{**given, "retrieval_config": namespaces, **settings})
 
-    def manager(self, kind=GATED, *, decider=None, policy=None, stats=None, on_recall=None, tracing=None, **settings):
-        """Return a manager; `settings` go to its configuration, `policy` may be a mapping."""
+    def manager(
+        self,
+        kind=GATED,
+        *,
+        decider=None,
+        policy=None,
+        waits=PATIENT,
+        stats=None,
+        on_recall=None,
+        tracing=None,
+        **settings,
+    ):
+        """Return a manager; `settings` go to its configuration, `policy` may be a mapping.
+
+        It waits so long that a busy machine fails no test, unless `policy` says how long, or `waits` is `AS_SHIPPED`.
+        """
         config = self.config(**settings)
         if kind == STOCK:
             return AgentCoreMemorySessionManager(config, boto_session=self.session)
-        if isinstance(policy, dict):
-            policy = RecallPolicy(**policy)
+        policy = RecallPolicy(**policy) if isinstance(policy, dict) else policy or RecallPolicy()
         return GatedMemorySessionManager(
             config,
             boto_session=self.session,
             decider=decider,
-            policy=policy,
+            policy=_waiting(policy, waits),
             stats=stats,
             on_recall=on_recall,
             **(tracing or {}),
@@ -123,12 +143,71 @@ class Bench:
         made = self.core.calls.of("RetrieveMemoryRecords")
         return [call for call in made if self.actor in (call.namespace_path or call.namespace or "")]
 
+    def at_each(self, operation, act):
+        """Let clients made from now on call `act(path)` before each request of an operation, in its thread."""
+
+        def begins(params, **more):
+            act(params.get("namespacePath") or params.get("namespace"))
+
+        event = f"provide-client-params.bedrock-agentcore.{operation}"
+        self.session.events.register(event, begins)
+        self._watching.append((event, begins))
+        return self
+
+    def end(self):
+        """Let clients made from now on be watched no more."""
+        for event, begins in self._watching:
+            self.session.events.unregister(event, begins)
+
     def queries(self):
         return [call.query for call in self.searches()]
 
     def stored(self):
         """Return everything that was written to the session, as text."""
         return str([call.parameters for call in self.core.calls.of("CreateEvent")])
+
+
+def _waiting(policy, waits):
+    """Return a policy that waits as long as `waits` says where it does not say itself how long."""
+    if waits is AS_SHIPPED or policy.deadline_s is not None or policy.retrieve.model_fields_set & {"timeout_s"}:
+        return policy
+    retrieve = policy.retrieve.model_copy(update={"timeout_s": waits["timeout_s"]})
+    return policy.model_copy(update={"deadline_s": waits["deadline_s"], "retrieve": retrieve})
+
+
+class Hanging:
+    """A call that hangs until the `with` ends, or for so many seconds at most.
+
+    A turn that is over while `ended` is not set has not waited for it, however long the turn took.
+    """
+
+    def __init__(self, at_most_s=None):
+        self._at_most_s = at_most_s
+        self._released = threading.Event()
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def __call__(self):
+        self.begun.set()
+        self._released.wait(self._at_most_s)
+        self.ended.set()
+
+    def release(self):
+        """Let every call go on."""
+        self._released.set()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.release()
+
+
+def until(condition, at_most_s=60.0):
+    """Wait for what other threads bring about; at most so long, on a machine that does other things too."""
+    give_up = time.monotonic() + at_most_s
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.005)
 
 
 def blocks_per_call(agent):
