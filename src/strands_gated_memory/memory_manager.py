@@ -45,8 +45,9 @@ from .errors import ConfigurationError, RecallFailed
 from .gated_manager import Conversation, GatedManager, Recalled, checked
 from .policy import RecallPolicy
 from .recall import RecallPipeline
+from .reporting.log import FailureLog
 from .reporting.report import Report, Searched
-from .reporting.reporters import FailureLog, Reporters, StatsReporter
+from .reporting.reporters import Reporters, StatsReporter
 from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES
 from .retrieval.agentcore import cut_query
