@@ -2,7 +2,8 @@
 # make test   set up and run the tests
 # make test-torch   the tests of strands-decider in this process and of the training, after installing torch (1.3 GB)
 # make harness   docs/results.md and build/harness/report.html from the recorded answers, no network
-# make test-compatibility   the core tests against each supported pair of SDK releases, each in an environment of its own
+# make test-compatibility   the core tests against each supported pair of SDK releases, and memory stores of others, each in
+#   an environment of its own
 # make fuzz   over 200,000 random examples (about half an hour)
 # make train   the embedded model again, from its corpus (torch; about an hour and a half; goes on when stopped)
 # make lint   ruff and mypy
@@ -29,6 +30,7 @@ harness: $(VENV)/.dev
 
 test-compatibility: $(VENV)/.dev
 	$(BIN)/nox
+	$(BIN)/nox -s stores
 
 train: $(VENV)/.torch
 	$(BIN)/python -m harness.training.check_corpus

@@ -88,6 +88,43 @@ def test_the_report_for_people_has_the_table_the_decisions_and_the_counters(caps
     assert "gate decisions" in shown
 
 
+def test_the_memory_managers_figures_are_the_session_managers(printed, capsys):
+    """But for times; and the names of stores in place of namespaces."""
+    assert main(["demo", "--json", "--path", "memory-manager"]) == 0
+    memory = json.loads(capsys.readouterr().out)
+
+    for name in ("ungated", "gated"):
+        ours, theirs = memory["arms"][name], printed["arms"][name]
+        figures = set(theirs) - {"decider_ms"}
+        assert {key: ours[key] for key in figures} == {key: theirs[key] for key in figures}
+    for ours, theirs in zip(memory["turns"], printed["turns"], strict=True):
+        assert [f"/{name}/{{actorId}}/" for name in ours["searched"]] == theirs["searched"]
+        assert ours["probability"] == theirs["probability"]
+
+
+def test_stock_memory_manager_stands_beside_it_and_loses_its_block_after_a_tool_result(capsys):
+    assert main(["demo", "--json", "--path", "memory-manager"]) == 0
+    arms = json.loads(capsys.readouterr().out)["arms"]
+
+    assert {name: arm["block_after_tool_result"] for name, arm in arms.items()} == {
+        "stock": False,
+        "ungated": True,
+        "gated": True,
+    }
+    assert arms["stock"]["lookups"] == SHIPPED["expected"]["stock_retrievals"] * 2
+    assert arms["stock"]["records_injected"] == SHIPPED["expected"]["stock_retrievals"] * 5  # its own limit
+    assert arms["stock"]["must_have_recall"] < arms["gated"]["must_have_recall"] == 1.0
+
+
+def test_the_report_over_the_memory_manager_has_no_columns_of_the_post(capsys):
+    assert main(["demo", "--path", "memory-manager"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "block on the call after a tool result" in shown
+    assert "print(memory_manager.stats)" in shown
+    assert "post:" not in shown
+
+
 def test_a_persona_of_ones_own_with_three_namespaces_works(tmp_path, capsys):
     persona = {
         "name": "Test",

@@ -47,7 +47,7 @@ ALLOWED = {
     "reporting": {"opentelemetry", "pydantic"},
     "deciders": {"boto3", "botocore", "httpx", "numpy", "pydantic", "strands", "strands_decider", "torch"},
     "embedded": {"numpy", "onnxruntime", "tokenizers"},
-    "retrieval": {"botocore"},
+    "retrieval": {"botocore", "strands"},
     "injection": {"strands"},
 }
 SIBLINGS = {

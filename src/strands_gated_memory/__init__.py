@@ -1,7 +1,8 @@
-"""Gated long-term memory for Strands agents on Amazon Bedrock AgentCore Memory.
+"""Gated long-term memory for Strands agents, on Amazon Bedrock AgentCore Memory and on any memory store.
 
-`GatedMemorySessionManager` replaces `AgentCoreMemorySessionManager`: it asks a decision model whether a
-turn needs memory, which namespaces to search, and which records belong in the prompt.
+`GatedMemorySessionManager` replaces `AgentCoreMemorySessionManager`, `GatedMemoryManager` the `MemoryManager` of
+Strands: they ask a decision model whether a turn needs memory, which namespaces to search, and which records belong in
+the prompt.
 """
 
 from ._versions import check_versions
@@ -35,6 +36,7 @@ from .core.types import (  # noqa: E402
 from .deciders.resolve import resolve_decider  # noqa: E402
 from .deciders.warming import warm  # noqa: E402
 from .errors import ConfigurationError, GatedMemoryError, RecallFailed  # noqa: E402
+from .memory_manager import GatedMemoryManager  # noqa: E402
 from .policy import RecallPolicy  # noqa: E402
 from .recall import RecallPipeline  # noqa: E402 - after the check, which explains a failing import
 from .reporting.stats import RecallStats  # noqa: E402
@@ -49,6 +51,7 @@ __all__ = [
     "Dropped",
     "GateDecision",
     "GatedMemoryError",
+    "GatedMemoryManager",
     "GatedMemorySessionManager",
     "Judgement",
     "Lookup",

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from .deciders.resolve import resolve_text
 from .errors import ConfigurationError, DeciderUnavailable, StageError
@@ -28,6 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo = commands.add_parser("demo", help="one conversation, stock beside gated, offline")
     demo.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     demo.add_argument("--persona", type=Path, metavar="FILE", help="records and conversation; default: the shipped one")
+    demo.add_argument(
+        "--path",
+        choices=("session-manager", "memory-manager"),
+        default="session-manager",
+        help="what recalls; default: session-manager",
+    )
     check = commands.add_parser("check", help="is a decider there, how fast is it, does it tell yes from no")
     ask = commands.add_parser("ask", help="show a decider's decisions for one message")
     for command in (check, ask):
@@ -80,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
         return _check(options.spec)
     if options.command == "ask":
         return _ask(options.spec, options.message, options.namespace or _NAMESPACES, options.record, options.previous)
-    return _demo(options.persona, as_json=options.json)
+    return _demo(options.persona, options.path, as_json=options.json)
 
 
 _NAMESPACES = ("/preferences/{actorId}/", "/facts/{actorId}/")
@@ -119,7 +126,7 @@ def _ask(spec: str, message: str, namespaces: Sequence[str], records: Sequence[s
     return 1 if decided[0].startswith("gate failed") else 0
 
 
-def _demo(path: Path | None, *, as_json: bool) -> int:
+def _demo(persona_file: Path | None, path: Any, *, as_json: bool) -> int:
     try:
         import moto  # noqa: F401
         import rich  # noqa: F401
@@ -132,10 +139,10 @@ def _demo(path: Path | None, *, as_json: bool) -> int:
     from .demo.persona import load_persona
     from .embedded.decider import EmbeddedDecider
 
-    persona = load_persona(path)
+    persona = load_persona(persona_file)
     decider = EmbeddedDecider()
     decider.warm()
-    results = run_arms(persona, decider)
+    results = run_arms(persona, decider, path=path)
     arms = {name: arm_figures(arm, persona) for name, arm in results.items()}
     turns = turn_rows(results["gated"], persona)
     if as_json:
@@ -143,5 +150,5 @@ def _demo(path: Path | None, *, as_json: bool) -> int:
     else:
         from .demo.report import print_report
 
-        print_report(persona.name, arms, turns, results["gated"])
+        print_report(persona.name, arms, turns, results["gated"], path)
     return 0

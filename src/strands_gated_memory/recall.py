@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from .core import block, gate, same_facts, validator
 from .core.cuts import CutsInForce, InForce
 from .core.questions import Decider, attribute_of
+from .core.router import describe
 from .core.rows import rows_of
 from .core.select import Selection, select
 from .core.tokens import TokenCounter
@@ -37,6 +38,8 @@ class RecallPipeline:
         policy: Thresholds, limits and deadlines; default `RecallPolicy()`.
         context_tag: The tag of the injected block.
         strategies: Strategy id or type per namespace, used to describe namespaces whose path says nothing.
+        descriptions: What each namespace holds, None for one that is always searched; default: what path and strategy
+            say. The policy's descriptions win.
         decider_key: Who the decider is for its circuit breaker and its share of the threads, which all pipelines
             of the process with the same key have in common: a string, or any object; default the decider itself.
         target: What the searches search, such as a memory's id, for theirs; default this pipeline alone.
@@ -54,12 +57,14 @@ class RecallPipeline:
         *,
         context_tag: str = "user_context",
         strategies: Mapping[str, str] | None = None,
+        descriptions: Mapping[str, str | None] | None = None,
         decider_key: object = None,
         target: str | None = None,
         record_filter: RecordFilter | None = None,
     ) -> None:
         self.policy = policy or RecallPolicy()
         self._record_filter = record_filter
+        self._descriptions = descriptions
         self._aim(target, context_tag, strategies)
         self._asker = Asker(decider, self.policy, decider_key)
 
@@ -171,7 +176,7 @@ class RecallPipeline:
         gated = [name for name in namespaces if name not in policy.router.pinned]
         if self.decider is None or not gated:
             return gate.ungated(namespaces, gated), Asked({}, None, self._asker.cuts())
-        questions = gate.questions_about(gated, policy.gate, policy.router, self._strategies)
+        questions = gate.questions_about(gated, policy.gate, policy.router, self._describe)
         # Half of the deadline at most goes to searching, so a decider that hangs does not cost the memory.
         budget_s = clock.deadline_s - min(policy.retrieve.timeout_s, clock.deadline_s / 2)
         asked = self._asker.ask("gate", turn, questions, budget_s, clock)
@@ -179,6 +184,11 @@ class RecallPipeline:
             asked.answers, namespaces, gated, gate=policy.gate, router=policy.router, cuts=asked.cuts
         )
         return decision, asked
+
+    def _describe(self, namespace: str) -> str | None:
+        if self._descriptions is not None:
+            return self._descriptions.get(namespace)
+        return describe(namespace, self._strategies.get(namespace))
 
     def _search(
         self, turn: Turn, namespaces: tuple[str, ...], decision: GateDecision, search: Search, clock: Clock

@@ -6,7 +6,9 @@ import pytest
 from strands_gated_memory.testing import HashingEncoder, local_agentcore
 
 # Before they are imported: the checks of these modules are no test functions, and assert all the same.
-pytest.register_assert_rewrite("turn_builders", "faults_section_4_asks", "faults_section_4_records", "faults_section_5")
+pytest.register_assert_rewrite(
+    "turn_builders", "memory_builders", "faults_section_4_asks", "faults_section_4_records", "faults_section_5"
+)
 
 
 @pytest.fixture(scope="module")

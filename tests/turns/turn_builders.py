@@ -82,11 +82,11 @@ class Bench:
         self.session = session
         self.actor = f"user-{next(_numbers)}"
         self._watching = []
-        self._writer = session.client("bedrock-agentcore", config=Config(retries={"total_max_attempts": 1}))
+        self.client = session.client("bedrock-agentcore", config=Config(retries={"total_max_attempts": 1}))
 
     def remember(self, *texts, namespace=FACTS, **fields):
         records = [{"text": text, "namespace": namespace, **fields} for text in texts]
-        seed_records(self._writer, self.core.memory_id, records, actor_id=self.actor)
+        seed_records(self.client, self.core.memory_id, records, actor_id=self.actor)
         return self
 
     def plant(self, namespace=FACTS, **summary):

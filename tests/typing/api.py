@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig
+from strands.memory import MemoryEntry, MemoryStore, SearchOptions
 
 from strands_gated_memory import (
     Answer,
     Decider,
     Dropped,
     GateDecision,
+    GatedMemoryManager,
     GatedMemorySessionManager,
     Judgement,
     NoAnswer,
@@ -77,6 +79,39 @@ def manager(config: AgentCoreMemoryConfig) -> None:
     GatedMemorySessionManager(config, decider_check="maybe")  # type: ignore[arg-type]
     GatedMemorySessionManager(config, stats={})  # type: ignore[arg-type]
     GatedMemorySessionManager(config, on_recall=lambda: None)  # type: ignore[misc, arg-type]
+    made.stats = stats  # type: ignore[misc]
+
+
+class OwnStore(MemoryStore):
+    """A memory store of a user's own."""
+
+    name = "facts"
+    description = "facts about the user"
+    max_search_results = None
+    writable = False
+    extraction = None
+
+    async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
+        """Find nothing."""
+        return []
+
+
+def memory_manager() -> None:
+    """Make memory managers in the ways that docs/memory-manager.md shows."""
+    stats = RecallStats()
+
+    def read(entry: MemoryEntry) -> Record:
+        return Record(entry.content, entry.store_name or "")
+
+    GatedMemoryManager([OwnStore()], True, False, {"max_entries": 3}, decider=function, stats=stats)
+    GatedMemoryManager([OwnStore()], injection=False, to_record=read, tool_results="validated", tool_stats=stats)
+    made = GatedMemoryManager(stores=[OwnStore()], policy=RecallPolicy(router={"pinned": ("facts",)}))
+    last: Recall | None = made.last_recall
+    print(last, made.stats.turns, made.tool_stats.turns, made.policy, made.decider, made.context_tag)
+    made.warm()
+    GatedMemoryManager("facts")  # type: ignore[arg-type]
+    GatedMemoryManager([OwnStore()], tool_results="checked")  # type: ignore[arg-type]
+    GatedMemoryManager([OwnStore()], to_record=report)  # type: ignore[arg-type]
     made.stats = stats  # type: ignore[misc]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
 from .cuts import CutsInForce
 from .questions import GATE_ID, Answer, NoAnswer, Question, probability_of
-from .router import RouterSettings, choose, describe
+from .router import RouterSettings, choose
 from .settings import Probability, Settings
 from .types import GateDecision, GateOutcome
 from .wordings import GATE_CRITERIA, Wording, as_wording
@@ -30,7 +30,7 @@ _UNDECIDED: dict[str, GateOutcome] = {"abstained": "abstained", "warming": "warm
 
 
 def questions_about(
-    namespaces: Sequence[str], gate: GateSettings, router: RouterSettings, strategies: Mapping[str, str]
+    namespaces: Sequence[str], gate: GateSettings, router: RouterSettings, describe: Callable[[str], str | None]
 ) -> dict[str, Question]:
     """Return the questions of a turn by id: the gate's, and one for each namespace of which is known what it holds.
 
@@ -38,11 +38,11 @@ def questions_about(
         namespaces: Those that the gate decides about; of a single one the gate has said everything.
         gate: The gate's settings.
         router: The router's settings.
-        strategies: Strategy id or type per namespace, where known.
+        describe: Returns what a namespace holds, None where that is not known; the router's descriptions win.
     """
     asked = {GATE_ID: gate.question.question()}
     for position, name in enumerate(namespaces if len(namespaces) > 1 else ()):
-        if description := router.descriptions.get(name) or describe(name, strategies.get(name)):
+        if description := router.descriptions.get(name) or describe(name):
             asked[_id(position)] = router.question.question(description)
     return asked
 

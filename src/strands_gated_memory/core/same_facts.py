@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import datetime, timezone
 
 from .remembered import remembering_short
@@ -63,14 +63,15 @@ def epoch(created_at: object) -> float:
 def without_duplicates(rows: Sequence[Row]) -> list[Row]:
     """Return the rows; those that repeat another one are left out as "duplicate".
 
-    Of rows with the same record id, or the same folded text, the newest stays; the first of equally new ones. An empty
-    text equals nothing, and one of over 4,000 characters itself alone: folding it would take its time.
+    Of rows with the same record id in one namespace, or the same folded text, the newest stays, the first of equally
+    new ones; two stores may both have a record 1. An empty text equals nothing, and one of over 4,000 characters
+    itself alone: folding it would take its time.
     """
-    ids = [str(row.record.record_id) if row.record.record_id else None for row in rows]
+    ids = [(row.record.namespace, str(row.record.record_id)) if row.record.record_id else None for row in rows]
     texts = [(fold(row.text) if len(row.text) <= _LONG else row.text) if row.text else None for row in rows]
     if not (_any_repeat(ids) or _any_repeat(texts)):
         return list(rows)
-    seen: set[tuple[str, str]] = set()
+    seen: set[Hashable] = set()
     unique = list(rows)
     newest_first = sorted(range(len(rows)), key=lambda at: -epoch(rows[at].record.created_at))
     for at in newest_first:
@@ -81,6 +82,6 @@ def without_duplicates(rows: Sequence[Row]) -> list[Row]:
     return unique
 
 
-def _any_repeat(keys: Sequence[str | None]) -> bool:
+def _any_repeat(keys: Sequence[Hashable]) -> bool:
     known = [key for key in keys if key is not None]
     return len(set(known)) < len(known)

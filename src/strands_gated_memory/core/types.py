@@ -144,7 +144,7 @@ DropReason = Literal[
 """Why the pipeline left a record out.
 
 - `"empty"`: nothing is left of it once rendered.
-- `"duplicate"`: the same id, or the same text but for case, space and punctuation, is kept already.
+- `"duplicate"`: the same id in its namespace, or the same text but for case, space and punctuation, is kept already.
 - `"instructions"`: it tries to instruct the assistant (`validator.drop_instructions`).
 - `"below_threshold"`: its probability is under `validator.threshold`.
 - `"below_best"`: its probability is too far under the best of this turn (`select.relative`).
@@ -176,6 +176,8 @@ class SearchResult:
 
     records: tuple[Record, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    ranked: bool = False
+    """Whether the records come best first; else they are put in the order of their scores."""
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)

@@ -1,1 +1,1 @@
-"""The demonstration: one conversation, three session managers, an emulated AgentCore Memory."""
+"""The demonstration: one conversation, three managers of a session or of memory, an emulated AgentCore Memory."""

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from .arms import LOOKUP_MS, ArmResult
+from .arms import LOOKUP_MS, ArmResult, Path
 
 POST = {
     "retrievals": ("8", "3", "3"),
@@ -31,22 +31,27 @@ ROWS = {
     "decider_errors": "decider errors",
     "must_have_recall": "must-have recall",
     "closed_turns": "turns the gate closed",
+    "block_after_tool_result": "block on the call after a tool result",
 }
 
 
 def print_report(
-    persona_name: str, arms: dict[str, dict[str, Any]], turns: list[dict[str, Any]], gated: ArmResult
+    persona_name: str, arms: dict[str, dict[str, Any]], turns: list[dict[str, Any]], gated: ArmResult, path: Path
 ) -> None:
     """Print the whole report to stdout."""
     console = Console(width=118, highlight=False)
-    table = Table(title=f"{persona_name}: {len(turns)} turns on an emulated AgentCore Memory")
+    over = {"session-manager": "", "memory-manager": ", over memory_manager="}[path]
+    table = Table(title=f"{persona_name}: {len(turns)} turns on an emulated AgentCore Memory{over}")
     table.add_column("")
     for name in arms:
         table.add_column(name, justify="right")
-    for name in ("post: stock", "post: 2B", "post: Jev"):
+    beside = POST if path == "session-manager" else {}  # the post is about session managers
+    for name in ("post: stock", "post: 2B", "post: Jev") if beside else ():
         table.add_column(name, justify="right", style="dim")
     for key, label in ROWS.items():
-        table.add_row(label, *(_cell(arm[key]) for arm in arms.values()), *POST.get(key, ("", "", "")))
+        cells = [_cell(arm[key]) for arm in arms.values() if key in arm]
+        if cells:
+            table.add_row(label, *cells, *(beside.get(key, ("", "", "")) if beside else ()))
     console.print(table)
     decisions = Table(title="The gated arm, turn by turn")
     for heading in ("turn", "message", "needs memory", "gate", "P", "searched", "records", "must-haves missing"):
@@ -63,13 +68,15 @@ def print_report(
             ", ".join(row["missing"]),
         )
     console.print(decisions)
-    console.print("The gated arm's counters, print(session_manager.stats):", style="bold")
+    console.print(f"The gated arm's counters, print({path.replace('-', '_')}.stats):", style="bold")
     print(gated.stats)
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     if isinstance(value, float):

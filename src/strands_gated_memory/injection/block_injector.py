@@ -7,7 +7,8 @@ harmless what imitates the block in the texts that users wrote.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from strands import Agent
@@ -18,6 +19,9 @@ from ..core.functions import outcome_of
 from ..core.imitation import harmless
 from ..core.messages import Message, position_of, text_of, with_text
 from ..core.placement import Position, origins, place
+
+_ATTACHED: dict[int, list[BlockInjector]] = {}
+"""The injectors of each agent, by its identity: a session manager and a memory manager may both recall for it."""
 
 
 class BlockInjector:
@@ -42,6 +46,10 @@ class BlockInjector:
 
     def attach(self, agent: Agent) -> None:
         """Register with an agent; once per agent, it cannot be undone."""
+        key = id(agent)  # not the agent itself: a subclass with __eq__ cannot be hashed
+        if key not in _ATTACHED:
+            weakref.finalize(agent, _ATTACHED.pop, key, None)
+        _ATTACHED.setdefault(key, []).append(self)
         agent.add_middleware(InvokeModelStage.Input, self._inject)
 
     def show(self, block: str | None, ask: Message) -> None:
@@ -87,9 +95,10 @@ class BlockInjector:
 
     def _injected(self, context: InvokeModelContext) -> InvokeModelContext:
         conversation = context.agent.messages
+        others = [block for one in _ATTACHED.get(id(context.agent), ()) if one is not self for block in one._blocks()]
         places = origins(context.messages, conversation)
         messages: list[Any] = [
-            self._screened(message, None if origin is None else conversation[origin])
+            self._screened(message, None if origin is None else conversation[origin], others)
             for message, origin in zip(context.messages, places, strict=True)
         ]
         dynamic = context.dynamic_trailing_blocks
@@ -106,11 +115,19 @@ class BlockInjector:
                     messages[index] = placed.message
         return context.replace(messages=messages, dynamic_trailing_blocks=dynamic)
 
-    def _screened(self, message: Any, original: Message | None) -> Any:
+    def _blocks(self) -> Iterator[str]:
+        """Yield the blocks that it shows, or has put into the conversation."""
+        if self._shown is not None:
+            yield self._shown[0]
+        for blocks in self.stored.values():
+            yield from blocks
+
+    def _screened(self, message: Any, original: Message | None, others: Sequence[str]) -> Any:
         """Return a message whose user-given texts do not imitate the block, itself if none does."""
         if message.get("role") != "user":
             return message
         own = () if original is None else self.stored.get(original.get("tracking_id", ""), ())
+        own = (*own, *others)
         tag = self._context_tag()
         content, changed = [], False
         for part in message["content"]:

@@ -161,7 +161,7 @@ class AgentCoreRetriever:
                 else:
                     dropped.append(Dropped(record, reason))
         except (ClientError, BotoCoreError, ResponseParserError) as error:
-            raise _translated(error) from error
+            raise translated(error) from error
         return SearchResult(tuple(records), tuple(dropped))
 
     def _summaries(self, search: NamespaceSearch, query: str) -> Iterator[Any]:
@@ -259,7 +259,8 @@ def _to_last_word(text: str) -> str:
     return at_word if len(at_word) > len(text) // 2 else text
 
 
-def _translated(error: Exception) -> RetrievalError:
+def translated(error: Exception) -> RetrievalError:
+    """Return the error of this package that one of boto3's means."""
     if isinstance(error, ClientError):
         details = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ..errors import StageError
 from ..policy import BreakerSettings
 from .breaker import CircuitBreaker
-from .workers import Call, PoolFull, WorkerPool
+from .workers import PoolFull, WorkerPool
 
 _T = TypeVar("_T")
+_Result_co = TypeVar("_Result_co", covariant=True)
 
 
 FAIR = 0.4
@@ -31,6 +32,26 @@ class Kinds(NamedTuple):
     """No thread can take the call."""
     timeout: type[StageError]
     """There was no result in time."""
+
+
+class Waited(Protocol[_Result_co]):
+    """What can be waited for: a call in a thread, or something that an event loop runs."""
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end, and return what was raised, None if nothing was.
+
+        Raises:
+            TimeoutError: It is not over by then.
+        """
+        ...
+
+    def result(self) -> _Result_co:
+        """Return the result, once it is over."""
+        ...
+
+    def cancel(self) -> bool:
+        """Say that nobody waits for it any more; return whether it was kept from running."""
+        ...
 
 
 class Guard:
@@ -63,15 +84,38 @@ class Guard:
         """
         tickets = self._tickets(settings)
         if tickets is None:
-            again = f"tried again after {settings.cooldown_s:g} s" if settings else ""
-            error = self._kinds.skipped(f"not asked: its circuit breaker is open ({again})")
-            return Attempt(self._kinds, settings, (), error)
+            return self._skipped(settings)
         if in_this_thread:
             return Attempt(self._kinds, settings, tickets, _Here(work))
+        return self._attempt(lambda: self._pool.submit(work, self._lane), settings, tickets)
+
+    def begin_elsewhere(self, begin: Callable[[], Waited[_T]], settings: BreakerSettings | None = None) -> Attempt[_T]:
+        """Begin a call that needs no thread, as an event loop waits for it.
+
+        Args:
+            begin: Begins the call, at once.
+            settings: As for `begin`.
+        """
+        tickets = self._tickets(settings)
+        return self._skipped(settings) if tickets is None else self._attempt(begin, settings, tickets)
+
+    def _attempt(
+        self,
+        begin: Callable[[], Waited[_T]],
+        settings: BreakerSettings | None,
+        tickets: tuple[tuple[CircuitBreaker, int], ...],
+    ) -> Attempt[_T]:
         try:
-            return Attempt(self._kinds, settings, tickets, self._pool.submit(work, self._lane))
+            return Attempt(self._kinds, settings, tickets, begin())
+        except StageError as error:
+            return Attempt(self._kinds, settings, tickets, error)
         except (PoolFull, RuntimeError) as error:  # RuntimeError: no thread can be started
             return Attempt(self._kinds, settings, tickets, self._kinds.overloaded(str(error)))
+
+    def _skipped(self, settings: BreakerSettings | None) -> Attempt[_T]:
+        again = f"tried again after {settings.cooldown_s:g} s" if settings else ""
+        error = self._kinds.skipped(f"not asked: its circuit breaker is open ({again})")
+        return Attempt(self._kinds, settings, (), error)
 
     def _tickets(self, settings: BreakerSettings | None) -> tuple[tuple[CircuitBreaker, int], ...] | None:
         """Return a ticket of every circuit breaker, None if one refuses."""
@@ -115,7 +159,7 @@ class Attempt(Generic[_T]):
         kinds: Kinds,
         settings: BreakerSettings | None,
         tickets: tuple[tuple[CircuitBreaker, int], ...],
-        call: Call[_T] | _Here[_T] | StageError,
+        call: Waited[_T] | StageError,
     ) -> None:
         self._kinds = kinds
         self._settings = settings

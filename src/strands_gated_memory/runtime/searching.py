@@ -24,7 +24,8 @@ Search = Callable[[str], Iterable[Record]]
 """Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself.
 
 Where its results depend on more than the namespace, an attribute `depends_on` holds it: pinned records that are kept
-are used again for an equal one alone.
+are used again for an equal one alone. One that needs no thread, as an event loop waits for it, has a method
+`begin(namespace)` that returns what the `Guard` waits for.
 """
 
 RecordFilter = Callable[[Record], bool]
@@ -96,7 +97,9 @@ class Searcher:
         is_fair = limit_s >= FAIR * min(self._usual_s, clock.deadline_s)
         for one in reversed(running):  # the last to begin is likely the last to end: then one wait is all
             if one.attempt is not None:
-                _, one.error = one.attempt.end(max(0.0, until - time.monotonic()), is_fair=is_fair)
+                result, one.error = one.attempt.end(max(0.0, until - time.monotonic()), is_fair=is_fair)
+                if result is not None:
+                    one.collector.take(result, one.namespace)
         records: list[Record] = []
         dropped: list[Dropped] = []
         lookups: list[Lookup] = []
@@ -105,7 +108,7 @@ class Searcher:
             found, left_out = one.collector.close()
             if one.pinned and not one.cached and error is None:
                 self._pinned.put((one.namespace, depends_on), tuple(one.collector.fetched))
-            records += sorted(found, key=_search_order)
+            records += found if one.collector.ranked else sorted(found, key=_search_order)
             dropped += left_out
             lookups.append(
                 Lookup(
@@ -137,7 +140,14 @@ class Searcher:
             one.error = RetrievalTimeout("no time was left to search")
             one.collector.ended()
             return one
-        one.attempt = self._guard(namespace).begin(_collecting(search, namespace, one.collector), settings)
+        begin = getattr(search, "begin", None)
+        if begin is None or self._filter is not None:  # a filter may hang: it runs where it can be left behind
+            work = _collecting(search, namespace, one.collector)
+            one.attempt = self._guard(namespace).begin(work, settings)
+        else:
+            one.attempt = self._guard(namespace).begin_elsewhere(
+                lambda: begin(namespace, one.collector.ended), settings
+            )
         return one
 
     def _guard(self, namespace: str) -> Guard:
@@ -156,6 +166,7 @@ class _Collector:
     def __init__(self, record_filter: RecordFilter | None) -> None:
         self.fetched: list[Record] = []
         """Every record, before the filter."""
+        self.ranked = False
         self.filter_errors: Counter[str] = Counter()
         self._filter = record_filter
         self._records: list[Record] = []
@@ -195,8 +206,11 @@ class _Collector:
             self.filter_errors[error_kind(error)] += 1
             return "filter_failed"
 
-    def drop(self, dropped: Iterable[Dropped]) -> None:
-        self._dropped += [one for one in dropped if isinstance(one, Dropped)]
+    def take(self, found: Any, namespace: str) -> None:
+        """Take what a search returned: records, or a `SearchResult`."""
+        self._dropped += [one for one in getattr(found, "dropped", ()) if isinstance(one, Dropped)]
+        self.ranked = bool(getattr(found, "ranked", False))
+        self.add(found or (), namespace)
 
     def ended(self) -> None:
         self._ended = time.monotonic()
@@ -217,7 +231,7 @@ class _Running:
     collector: _Collector
     pinned: bool
     started_s: float
-    attempt: Attempt[None] | None = None
+    attempt: Attempt[Any] | None = None
     cached: bool = False
     error: BaseException | None = None
 
@@ -225,9 +239,7 @@ class _Running:
 def _collecting(search: Search, namespace: str, collector: _Collector) -> Callable[[], None]:
     def run() -> None:
         try:
-            found = search(namespace)
-            collector.drop(getattr(found, "dropped", ()))
-            collector.add(found or (), namespace)
+            collector.take(search(namespace), namespace)
         finally:
             collector.ended()
 

@@ -104,14 +104,15 @@ class Call(Generic[_T]):
 
     def run(self) -> None:
         """Run it, in the thread that is to run it; what it raises is kept for whoever waits."""
-        self._result, self._error = _outcome(self._work)
+        self._result, self._error = outcome(self._work)
 
     def end(self) -> None:
         """Let whoever waits go on."""
         self._over.release()
 
 
-def _outcome(work: Callable[[], _T]) -> tuple[_T | None, BaseException | None]:
+def outcome(work: Callable[[], _T]) -> tuple[_T | None, BaseException | None]:
+    """Return what a call returned, and what it raised, one of them None."""
     # Caught here: the frames that the error keeps alive hold no call, which would keep the error alive.
     try:
         return work(), None

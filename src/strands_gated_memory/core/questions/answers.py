@@ -101,6 +101,10 @@ def checked(answer: object, question: Question) -> Answer:
     """
     if isinstance(answer, NoAnswer):
         return answer
+    if type(answer) is dict and question.type == "noul" and answer.get("type") == "noul":  # what most answers are
+        noul = answer.get("noul")
+        if type(noul) is float and 0.0 <= noul <= 1.0:
+            return Noul(noul)
     valid = read_safely(lambda: _checked(answer, question), None)
     if valid is not None:
         return valid
