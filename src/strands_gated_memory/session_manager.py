@@ -26,7 +26,6 @@ from strands.hooks.registry import HookOrder, HookRegistry
 
 from .core.beginning import Beginning
 from .core.functions import check_function
-from .core.settings import warn_caller
 from .core.types import Recall
 from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
@@ -38,7 +37,15 @@ from .reporting.report import Searched
 from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES
 from .runtime.searching import RecordFilter
-from .source import Source, search_client, searched_of, searches_of, source_of, strategies_of
+from .source import (
+    Source,
+    search_client,
+    searched_of,
+    searches_of,
+    source_of,
+    strategies_of,
+    warn_about_own_summaries,
+)
 
 _NEVER_REMOVES = NullConversationManager
 """The conversation manager that is known to keep everything; one of an application's may do anything."""
@@ -167,7 +174,7 @@ class GatedMemorySessionManager(GatedManager, AgentCoreMemorySessionManager):
         whole = is_new or (restored and not self.config.filter_restored_tool_context)
         conversation.beginning = Beginning(whole, agent.messages)
         if whole and self._policy.retrieve.skip_own_summary and type(agent.conversation_manager) is _NEVER_REMOVES:
-            self._warn_about_own_summaries()
+            warn_about_own_summaries(self.config, self._policy, _NEVER_REMOVES.__name__)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Register the parent's hooks and those that bound a turn."""
@@ -226,19 +233,6 @@ class GatedMemorySessionManager(GatedManager, AgentCoreMemorySessionManager):
             return False
         removed = getattr(agent.conversation_manager, "removed_message_count", None)
         return conversation.beginning.is_held(agent.messages, removed)
-
-    # Warnings about what would find nothing, or is passed by
-
-    def _warn_about_own_summaries(self) -> None:
-        for name, search in searches_of(self.config, self._policy).items():
-            if search.finds_own_summaries_alone:
-                warn_caller(
-                    f"namespace {name!r} will find nothing: it holds summaries of the running session alone, which are "
-                    f"left out while the conversation holds what they sum up, and a {_NEVER_REMOVES.__name__} never "
-                    "removes any of it; take the namespace out of retrieval_config, or write "
-                    f"{name.partition('{sessionId}')[0]!r} for those of every session, or set "
-                    "RecallPolicy(retrieve={'skip_own_summary': False})"
-                )
 
     def _warn_if_wrapped(self) -> None:
         """Tell whoever filters or counts in the parent's search that ours passes it by."""

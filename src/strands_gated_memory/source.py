@@ -10,6 +10,7 @@ import boto3
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig
 from botocore.config import Config as BotocoreConfig
 
+from .core.settings import warn_caller
 from .errors import ConfigurationError
 from .policy import RecallPolicy
 from .recall import RecallPipeline
@@ -143,6 +144,24 @@ def searches_of(config: AgentCoreMemoryConfig, policy: RecallPolicy) -> dict[str
             whole=name in policy.router.pinned,
         )
     return searches
+
+
+def warn_about_own_summaries(config: AgentCoreMemoryConfig, policy: RecallPolicy, keeps_all: str) -> None:
+    """Warn about namespaces that hold nothing but summaries of what the conversation holds anyway.
+
+    Args:
+        config: The parent's configuration.
+        policy: The policy.
+        keeps_all: The name of the conversation manager, which never removes anything.
+    """
+    for name, search in searches_of(config, policy).items():
+        if search.finds_own_summaries_alone:
+            warn_caller(
+                f"namespace {name!r} will find nothing: it holds summaries of the running session alone, which are "
+                f"left out while the conversation holds what they sum up, and a {keeps_all} never removes any of it; "
+                f"take the namespace out of retrieval_config, or write {name.partition('{sessionId}')[0]!r} for those "
+                "of every session, or set RecallPolicy(retrieve={'skip_own_summary': False})"
+            )
 
 
 def search_client(

@@ -207,7 +207,7 @@ def test_the_alarm_comes_again_only_after_recovery():
     )
 
     def alarms(recall, times):
-        return sum(stats.add(recall).alarm for _ in range(times))
+        return sum(stats.add(recall).alarming_rate is not None for _ in range(times))
 
     assert alarms(bad, 19) == 0
     assert alarms(bad, 1) == 1
