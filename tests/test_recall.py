@@ -12,6 +12,7 @@ from strands_gated_memory import RecallPipeline, RecallPolicy, Record, SearchRes
 from strands_gated_memory.core.questions import NoAnswer, Noul, Thresholds
 from strands_gated_memory.core.types import Dropped
 from strands_gated_memory.errors import ConfigurationError, Throttled
+from strands_gated_memory.reporting.log import log_failures
 
 PREFERENCES, FACTS = "/preferences/{actorId}/", "/facts/{actorId}/"
 NAMESPACES = (PREFERENCES, FACTS)
@@ -626,3 +627,19 @@ def test_long_hostile_records_do_not_hold_up_a_turn(later):
         assert len(recall.records) + len(recall.dropped) == 100
 
     assert cpu_seconds[at_the_last_moment] < cpu_seconds[in_time] / 3
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError, KeyError])
+def test_what_a_search_of_the_applications_raises_is_told_by_its_class_alone(error, caplog):
+    """Its message may quote a record, as a parser's does: nobody here can tell."""
+
+    def search(namespace):
+        raise error("cannot parse row: Maria has epilepsy")
+
+    recall = pipeline(always(0.9)).recall(TURN, [FACTS], search)
+    log_failures(recall)
+
+    (lookup,) = recall.trace.lookups
+    assert (lookup.error, lookup.cause.split()[0]) == (error.__name__, error.__name__)
+    assert "epilepsy" not in caplog.text + str(recall.trace.failures)
+    assert error.__name__ in caplog.text

@@ -412,6 +412,8 @@ async def _in_worker(work: Callable[[], _T]) -> _T:
 def _capped(policy: RecallPolicy, injection: MemoryInjectionConfig) -> RecallPolicy:
     """Return the policy with no more records than the parent's setting allows."""
     most = injection.get("max_entries")
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+        raise ConfigurationError(f"injection max_entries must be a whole number from 0 up, got {most!r}")
     if most is None or (policy.select.max_records is not None and policy.select.max_records <= most):
         return policy
     return policy.model_copy(update={"select": policy.select.model_copy(update={"max_records": most})})

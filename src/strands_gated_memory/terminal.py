@@ -55,9 +55,10 @@ def decisions(
     trace = RecallPipeline(decider).recall(turn, namespaces, search).trace
     gate, cuts = trace.gate, trace.thresholds
     assert gate is not None
+    skipped = "skip" if gate.open else "skip (gate closed)"
     printed = [f"gate {gate.outcome}  {_beside(gate.probability, cuts['gate'])}"]
     printed += [
-        f"  {'search' if name in gate.selected else 'skip'}  {_beside(p, cuts['router'])}  {name}"
+        f"  {'search' if name in gate.selected else skipped}  {_beside(p, cuts['router'])}  {name}"
         for name, p in gate.namespaces.items()
     ]
     calls, judged = trace.decider_calls, trace.judgements

@@ -51,7 +51,7 @@ def test_a_recall_prints_a_line_per_record_and_the_gate_with_its_namespaces(benc
 def test_a_closed_gate_prints_its_namespaces_as_not_searched(bench):
     assert str(recalled(bench, decider=no)).splitlines() == [
         "gate: closed, P 0.010 (cut 0.2)",
-        "  /facts/{actorId}/  not searched",
+        "  /facts/{actorId}/  not searched (gate closed)",
         "records: 0 injected, 0 left out (cuts: validator 0.2, relative 0.25)",
         "block: 0 tokens",
     ]

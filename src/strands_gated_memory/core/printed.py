@@ -48,11 +48,11 @@ def _gate_lines(gate: GateDecision | None, trace: TurnTrace) -> list[str]:
     for name, probability in gate.namespaces.items():
         lookup = lookups.get(name)
         if lookup is None:
-            state = "not searched"
+            state = "not searched" if gate.open else "not searched (gate closed)"
         elif lookup.error is not None:
             state = f"failed ({lookup.error})"
         else:
-            how = "cached" if lookup.cached else "listed" if lookup.pinned else "searched"
+            how = "cached" if lookup.cached else "pinned" if lookup.pinned else "searched"
             state = f"{how}, {lookup.records} record{'' if lookup.records == 1 else 's'}"
         lines.append(f"  {name}  {state}{_against(probability, trace.thresholds.get('router'))}")
     return lines

@@ -48,9 +48,9 @@ class FailureLog:
         for namespace in _EMPTY.add(report.searched.memory_id, report.lookups):
             log_mishap(
                 "namespace=<%s>, memory=<%s>, lookups=<%d> | no lookup of this namespace has found a record yet | that "
-                "is normal while its users are new; else check the template (a typo, a missing part) against the "
-                "namespaces of the memory's strategies, that a strategy writes there, and the IAM conditions on "
-                "namespacePath",
+                "is normal while its users are new; else check, for AgentCore, the template (a typo, a missing part) "
+                "against the namespaces of the memory's strategies, that a strategy writes there, and the IAM "
+                "conditions on namespacePath; for a store, its query, its filters and what it holds",
                 namespace,
                 report.searched.memory_id,
                 ENOUGH,

@@ -232,8 +232,8 @@ def _alarms(counts: dict[str, Any]) -> list[str]:
 def _doubts(counts: dict[str, Any]) -> list[str]:
     """Say what came instead of answers, and where thresholds were not measured for the model that answered."""
     doubts = {
-        "namespaces_without_records": "{0} gave no record in any of {1} lookups; if its users are not new, check the "
-        "template",
+        "namespaces_without_records": "{0} gave no record in any of {1} lookups; if its users are not new, check "
+        "its template, or the store",
         "decider_unusable": "{0}  ({1} requests)",
         "decider_untuned": "{0}  ({1} requests); set RecallPolicy thresholds of your own",
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.select import search_score
 from ..core.types import Dropped, Lookup, Record, Turn
-from ..errors import RetrievalOverloaded, RetrievalSkipped, RetrievalTimeout, cause_of, error_kind
+from ..errors import RetrievalOverloaded, RetrievalSkipped, RetrievalTimeout, StageError, cause_of, error_kind
 from ..policy import BreakerSettings
 from . import forks
 from .breaker import CircuitBreaker, breaker_of
@@ -116,7 +116,7 @@ class Searcher:
                     seconds=one.collector.seconds(),
                     records=len(found) + len(left_out),
                     error=error_kind(error) if error is not None else None,
-                    cause=None if error is None else cause_of(error, (turn.text, *turn.previous)),
+                    cause=None if error is None else _cause(error, turn),
                     pinned=one.pinned,
                     cached=one.cached and error is None,
                     filter_errors=dict(one.collector.filter_errors),
@@ -158,6 +158,13 @@ class Searcher:
             breaker = breaker_of(("retrieval", whose, namespace), name)
             guard = self._guards[namespace] = Guard(SEARCHES, _KINDS, [breaker], lane=whose)
         return guard
+
+
+def _cause(error: BaseException, turn: Turn) -> str:
+    """Return an error's text for the log. Of a search that is not ours the class alone: its text may quote records."""
+    if isinstance(error, StageError):
+        return cause_of(error, (turn.text, *turn.previous))
+    return f"{type(error).__name__} (its message may quote records and is withheld)"
 
 
 class _Collector:
