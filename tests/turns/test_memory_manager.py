@@ -397,11 +397,14 @@ def test_a_function_that_hangs_over_an_entry_costs_its_store():
     assert agent.memory_manager.stats.as_dict()["retrieval_errors_by_kind"] == {"timeout": 1}
 
 
-@pytest.mark.parametrize(("reply", "kind"), [(None, "TypeError"), (7, "TypeError"), (ValueError("no"), "ValueError")])
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [(None, "TypeError"), (7, "TypeError"), (ValueError("no"), "ValueError"), (SystemExit(1), "unavailable")],
+)
 def test_a_reply_that_is_no_list_is_the_stores_failure(reply, kind):
     class Odd(ListStore):
         async def search(self, query, options=None):
-            if isinstance(reply, Exception):
+            if isinstance(reply, BaseException):
                 raise reply
             return reply
 

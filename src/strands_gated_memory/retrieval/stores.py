@@ -218,3 +218,5 @@ async def _searching(store: MemoryStore, query: str, max_results: Callable[[Memo
         return list(islice(found, _MOST_ENTRIES))
     except (ClientError, BotoCoreError) as error:
         raise translated(error) from error
+    except SystemExit as error:  # asyncio would end the application's loop with it
+        raise RetrievalUnavailable("the store raised SystemExit") from error
