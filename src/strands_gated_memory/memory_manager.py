@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Literal, TypeVar, get_args
@@ -157,7 +156,7 @@ class GatedMemoryManager(GatedManager, MemoryManager):
         self._injection: MemoryInjectionConfig = injection if isinstance(injection, dict) else {}
         self._recalls = bool(injection) or isinstance(injection, dict)
         self._policy = _capped(self._policy, self._injection)
-        _check_names(self._policy, self._store_of)
+        self._policy.router.check_names(self._store_of, "is the name of no store", "they are")
         self._tag = context_tag
         self._to_record = to_record
         self._max_search_results = max_search_results
@@ -421,14 +420,3 @@ def _capped(policy: RecallPolicy, injection: MemoryInjectionConfig) -> RecallPol
 
 def _with_router(policy: RecallPolicy, **settings: Any) -> RecallPolicy:
     return policy.model_copy(update={"router": policy.router.model_copy(update=settings)})
-
-
-def _check_names(policy: RecallPolicy, stores: Mapping[str, MemoryStore]) -> None:
-    for setting in ("pinned", "descriptions"):
-        for name in getattr(policy.router, setting):
-            if name not in stores:
-                near = difflib.get_close_matches(name, stores, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"they are {', '.join(map(repr, stores))}"
-                raise ConfigurationError(
-                    f"RecallPolicy.router.{setting} names {name!r}, which is the name of no store; {hint}"
-                )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,6 @@ from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemory
 from botocore.config import Config as BotocoreConfig
 
 from .core.settings import warn_caller
-from .errors import ConfigurationError
 from .policy import RecallPolicy
 from .recall import RecallPipeline
 from .reporting.log import warn_once
@@ -114,14 +112,7 @@ def searches_of(config: AgentCoreMemoryConfig, policy: RecallPolicy) -> dict[str
             "nothing will ever be recalled; write AgentCoreMemoryConfig(retrieval_config="
             '{"/facts/{actorId}/": RetrievalConfig()}) with the namespaces of your strategies'
         )
-    for setting in ("pinned", "descriptions"):
-        for name in getattr(policy.router, setting):
-            if name not in configured:
-                near = difflib.get_close_matches(name, configured, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(map(repr, configured)) or 'none'}"
-                raise ConfigurationError(
-                    f"RecallPolicy.router.{setting} names {name!r}, which is not in retrieval_config; {hint}"
-                )
+    policy.router.check_names(configured, "is not in retrieval_config", "it has")
     searches = {}
     for name, retrieval in configured.items():
         check_template(name)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from ..errors import ConfigurationError
 from .settings import Probability, Seconds, Settings
 from .wordings import ROUTE_CRITERIA, Wording, as_wording
 
@@ -29,6 +31,26 @@ class RouterSettings(Settings):
     once per session whatever the gate says, and validated each turn."""
     pinned_ttl_s: Seconds = 900.0
     """How long fetched pinned records are reused, in seconds."""
+
+    def check_names(self, known: Collection[str], why: str, known_are: str) -> None:
+        """Check that the namespaces named here exist.
+
+        Args:
+            known: Those that there are.
+            why: What is wrong with one that is not among them, such as "is not in retrieval_config".
+            known_are: How to begin their list, such as "it has".
+
+        Raises:
+            ConfigurationError: One does not.
+        """
+        for setting in ("pinned", "descriptions"):
+            for name in getattr(self, setting):
+                if name not in known:
+                    near = difflib.get_close_matches(name, known, n=1)
+                    hint = (
+                        f"did you mean {near[0]!r}?" if near else f"{known_are} {', '.join(map(repr, known)) or 'none'}"
+                    )
+                    raise ConfigurationError(f"RecallPolicy.router.{setting} names {name!r}, which {why}; {hint}")
 
 
 _PURPOSES: tuple[tuple[re.Pattern[str], str], ...] = (
