@@ -9,7 +9,7 @@ import pytest
 from botocore.loaders import create_loader
 
 from strands_gated_memory.reporting.log import reset_failure_log
-from strands_gated_memory.runtime.breaker import reset_breakers
+from strands_gated_memory.runtime.guard import reset_breakers
 
 
 def pytest_report_header():

@@ -25,7 +25,7 @@ def main() -> int:
     from fault_cases import CASES
     from fault_world import DEADLINE_S, STAGES, World, serving_agentcore
 
-    from strands_gated_memory.runtime.breaker import reset_breakers
+    from strands_gated_memory.runtime.guard import reset_breakers
 
     parser = argparse.ArgumentParser(description="How far each fault pushes a recall over its deadline.")
     parser.add_argument("--turns", type=int, default=5, help="turns per fault and stage")

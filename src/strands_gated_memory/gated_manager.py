@@ -37,8 +37,8 @@ from .reporting.reporters import Callback, Reporters, StatsReporter
 from .reporting.stats import RecallStats
 from .reporting.telemetry import Metrics, Spans
 from .reporting.trace_file import TraceFile, TraceReporter
-from .runtime.per_agent import PerAgent
-from .runtime.searching import Search
+from .runtime.search import Search
+from .runtime.threads import PerAgent
 
 _T = TypeVar("_T")
 

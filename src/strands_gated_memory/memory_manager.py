@@ -51,9 +51,8 @@ from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES
 from .retrieval.agentcore import cut_query
 from .retrieval.stores import StoreSearch, ToRecord, to_record
-from .runtime.per_agent import PerAgent
-from .runtime.searching import RecordFilter
-from .runtime.workers import WorkerPool, outcome
+from .runtime.search import RecordFilter
+from .runtime.threads import PerAgent, WorkerPool, outcome
 
 _T = TypeVar("_T")
 

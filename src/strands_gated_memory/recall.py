@@ -22,9 +22,9 @@ from .core.tokens import TokenCounter
 from .core.types import BreakerState, Dropped, Failure, GateDecision, Judgement, Recall, Record, Row, Turn, TurnTrace
 from .errors import RecallFailed
 from .policy import RecallPolicy
-from .runtime.asking import Asked, Asker
-from .runtime.budget import Clock
-from .runtime.searching import Found, RecordFilter, Search, Searcher
+from .runtime.clock import Clock
+from .runtime.decide import Asked, Asker
+from .runtime.search import Found, RecordFilter, Search, Searcher
 
 _VALIDATOR_RESERVE = 0.1
 """Share of the deadline that a search may not use, so that the validator still gets its turn."""

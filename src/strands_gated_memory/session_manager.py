@@ -36,7 +36,7 @@ from .reporting.log import warn_once
 from .reporting.report import Searched
 from .reporting.stats import RecallStats
 from .reporting.trace_file import DEFAULT_MAX_BYTES
-from .runtime.searching import RecordFilter
+from .runtime.search import RecordFilter
 from .source import (
     Source,
     search_client,

@@ -16,7 +16,7 @@ from .reporting.log import warn_once
 from .reporting.report import Searched
 from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
 from .retrieval.namespaces import check_template, fill
-from .runtime.searching import Search
+from .runtime.search import Search
 
 _CONNECT_TIMEOUT_S = 1.0
 

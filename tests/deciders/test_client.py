@@ -22,7 +22,7 @@ from strands_gated_memory.errors import (
     DeciderUnavailable,
     error_kind,
 )
-from strands_gated_memory.runtime import budget
+from strands_gated_memory.runtime import clock
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
@@ -80,7 +80,7 @@ def test_one_deadline_covers_the_whole_call(reply):
 
 
 def test_whoever_waits_sets_a_shorter_deadline():
-    with serving(hangs) as server, budget.limited_to(0.3), pytest.raises(DeciderTimeout):
+    with serving(hangs) as server, clock.limited_to(0.3), pytest.raises(DeciderTimeout):
         client(server.url, call_s=3600).decide(STATE, nouls(1))
 
 

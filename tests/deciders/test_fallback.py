@@ -8,7 +8,7 @@ from loopback import STATE, nouls, serving, system_one
 from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Record, Turn, resolve_decider
 from strands_gated_memory.core.questions import NoAnswer, Noul, Thresholds
 from strands_gated_memory.errors import ConfigurationError, DeciderError, DeciderTimeout
-from strands_gated_memory.runtime import budget
+from strands_gated_memory.runtime import clock
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
@@ -53,7 +53,7 @@ def hangs():
     "first", [fails, "hangs", says_nothing, Abstains()], ids=["fails", "hangs", "silent", "abstains"]
 )
 def test_the_next_one_answers(first, hangs):
-    with budget.limited_to(4.0):
+    with clock.limited_to(4.0):
         reply = resolve_decider([hangs if first == "hangs" else first, works]).decide(STATE, nouls(2))
 
     assert reply == {"record_0": Noul(0.8), "record_1": Noul(0.8)}
@@ -67,7 +67,7 @@ def test_nobody_answers():
 
 
 def test_everybody_hangs_and_the_deadline_holds(hangs):
-    with budget.limited_to(0.5), pytest.raises((DeciderTimeout, DeciderError)):
+    with clock.limited_to(0.5), pytest.raises((DeciderTimeout, DeciderError)):
         resolve_decider([hangs, hangs]).decide(STATE, nouls(1))
 
 
@@ -103,7 +103,7 @@ def test_who_answered_is_counted_and_shown(caplog):
 def test_a_dead_server_then_a_live_one():
     with serving(system_one(0.9)) as gone:
         dead = gone.url
-    with serving(system_one(0.7)) as server, budget.limited_to(30):
+    with serving(system_one(0.7)) as server, clock.limited_to(30):
         reply = resolve_decider([dead, server.url]).decide(STATE, nouls(1))
 
     assert reply == {"record_0": Noul(0.7)}

@@ -11,7 +11,7 @@ from strands_gated_memory import RecallPipeline, Record, Turn, resolve_decider
 from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score
 from strands_gated_memory.deciders.llm import ModelDecider
 from strands_gated_memory.errors import BadAnswer, DeciderTimeout, DeciderUnavailable
-from strands_gated_memory.runtime import budget
+from strands_gated_memory.runtime import clock
 
 
 class Scripted(Model):
@@ -99,7 +99,7 @@ def test_a_slow_model_is_late():
             await asyncio.sleep(0.01)
         return []
 
-    with budget.limited_to(0.2), pytest.raises(DeciderTimeout):
+    with clock.limited_to(0.2), pytest.raises(DeciderTimeout):
         ModelDecider(Scripted(hangs)).decide(STATE, {"a": noul("It is.")})
     over.set()
 

@@ -18,7 +18,7 @@ from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Reco
 from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score
 from strands_gated_memory.deciders.check import check
 from strands_gated_memory.errors import ConfigurationError, DeciderTimeout, DeciderUnavailable
-from strands_gated_memory.runtime import budget
+from strands_gated_memory.runtime import clock
 
 pytestmark = [
     pytest.mark.strands_decider,
@@ -224,7 +224,7 @@ def test_a_turn_does_not_wait_for_a_model_that_is_still_being_loaded(checkpoint,
     warming.start()
     assert loading.wait(60)
 
-    with budget.limited_to(0.5), pytest.raises(DeciderTimeout):
+    with clock.limited_to(0.5), pytest.raises(DeciderTimeout):
         decider.decide(STATE, nouls(1))
     release.set()
     warming.join(60)

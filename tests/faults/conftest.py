@@ -10,7 +10,7 @@ pytest.register_assert_rewrite("fault_world")
 from fault_cases import CASES  # noqa: E402
 from fault_world import MATRIX, STAGES, World, serving_agentcore  # noqa: E402
 
-from strands_gated_memory.runtime.breaker import reset_breakers  # noqa: E402
+from strands_gated_memory.runtime.guard import reset_breakers  # noqa: E402
 
 
 def pytest_collection_modifyitems(items):

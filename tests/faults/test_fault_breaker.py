@@ -8,7 +8,7 @@ from fault_world import ASK, CUTS, EVERYTHING, HEALTHY, HURRIED, PATIENT, shown
 
 from strands_gated_memory import RecallPolicy
 
-pytest.importorskip("strands_gated_memory.runtime.breaker")
+pytest.importorskip("strands_gated_memory.runtime.guard")
 
 
 def watched(waits=PATIENT, cooldown_s=600.0):

@@ -12,7 +12,7 @@ import pytest
 from strands_gated_memory import NoAnswer, RecallPipeline, RecallPolicy, RecallStats, Record, Turn, resolve_decider
 from strands_gated_memory.errors import AccessDenied
 from strands_gated_memory.policy import BreakerSettings
-from strands_gated_memory.runtime.breaker import CircuitBreaker, breaker_of, reset_breakers
+from strands_gated_memory.runtime.guard import CircuitBreaker, breaker_of, reset_breakers
 
 SETTINGS = BreakerSettings(failures=3, cooldown_s=10)
 FACTS, TASTES = "/facts/{actorId}/", "/tastes/{actorId}/"
@@ -188,7 +188,7 @@ def test_a_name_is_one_for_the_process_and_an_object_as_long_as_it_lives():
 
 
 def test_an_object_that_is_gone_leaves_no_breaker_to_its_successor():
-    from strands_gated_memory.runtime import breaker as module
+    from strands_gated_memory.runtime import guard as module
 
     before = len(module._breakers)
     for _ in range(100):
@@ -200,7 +200,7 @@ def test_an_object_that_is_gone_leaves_no_breaker_to_its_successor():
 
 def test_namespaces_written_out_for_each_user_do_not_fill_the_registry():
     """Servers that write "/facts/user-17/" make new names for ever; a breaker with nothing to remember goes."""
-    from strands_gated_memory.runtime import breaker as module
+    from strands_gated_memory.runtime import guard as module
 
     before = len(module._breakers)
     for number in range(3000):

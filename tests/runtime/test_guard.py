@@ -8,10 +8,9 @@ import pytest
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
 from strands_gated_memory.policy import BreakerSettings
-from strands_gated_memory.runtime.asking import KINDS
-from strands_gated_memory.runtime.breaker import CircuitBreaker
-from strands_gated_memory.runtime.guard import Guard
-from strands_gated_memory.runtime.workers import WorkerPool
+from strands_gated_memory.runtime.decide import KINDS
+from strands_gated_memory.runtime.guard import CircuitBreaker, Guard
+from strands_gated_memory.runtime.threads import WorkerPool
 
 FACTS = "/facts/{actorId}/"
 ONCE = BreakerSettings(failures=1, cooldown_s=60)

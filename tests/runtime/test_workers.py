@@ -9,7 +9,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 import pytest
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, RecallStats, Record, Turn, resolve_decider
-from strands_gated_memory.runtime.workers import PoolFull, WorkerPool
+from strands_gated_memory.runtime.threads import PoolFull, WorkerPool
 
 FACTS = "/facts/{actorId}/"
 PATIENCE_S = 60.0

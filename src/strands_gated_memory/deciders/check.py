@@ -29,12 +29,10 @@ from ..core.questions import (
 from ..core.types import UNDECIDED
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
 from ..errors import BadAnswer, ConfigurationError, DeciderUnavailable, error_kind
-from ..runtime import budget, forks
-from ..runtime.asking import KINDS
-from ..runtime.breaker import identity_of
-from ..runtime.guard import Guard
-from ..runtime.loading import load
-from ..runtime.workers import DECISIONS
+from ..runtime import clock, threads
+from ..runtime.decide import KINDS, load
+from ..runtime.guard import Guard, identity_of
+from ..runtime.threads import DECISIONS
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +151,7 @@ def _answers(
     As in a turn a thread asks, so that a decider that blocks holds nobody, and no event loop runs there.
     """
     guard = Guard(DECISIONS, KINDS, lane=("check", id(decider)))
-    with budget.limited_to(seconds):
+    with clock.limited_to(seconds):
         reply, error = guard.begin(lambda: asked(decider, state, questions)).end(seconds)
     if reply is None:
         # What is no `Exception`, such as SystemExit, ends the call alone.
@@ -204,7 +202,7 @@ class _Starts:
     def __init__(self) -> None:
         self._asked: set[Hashable] = set()
         self.after_fork()
-        forks.notice(self)
+        threads.notice(self)
 
     def after_fork(self) -> None:
         """Take a new lock and all room: the parent's threads are not here."""

@@ -15,10 +15,10 @@ from typing import Any
 
 from ..core.questions import Answer, NoAnswer, NoAnswerReason, Question, Reply, State
 from ..errors import DeciderError, DeciderTimeout, DeciderUnavailable, PromptTooLong
-from ..runtime import budget
-from ..runtime.asking import KINDS
+from ..runtime import clock
+from ..runtime.decide import KINDS
 from ..runtime.guard import Guard
-from ..runtime.workers import WorkerPool
+from ..runtime.threads import WorkerPool
 from .codecs.base import Codec
 from .limits import Limits, fit, may_be_truncated, question_tokens, shortened, state_text, tokens_of
 from .presets import SLOW_DEADLINE_S, preset_of, tuning_for
@@ -128,7 +128,7 @@ class DecisionClient:
             DeciderError: No request got an answer; the most telling failure of them.
         """
         call_s = max(self._call_s, self.deadline_s or 0.0)
-        until = budget.until(call_s + _MARGIN_S) - _MARGIN_S
+        until = clock.until(call_s + _MARGIN_S) - _MARGIN_S
         fitted = fit(state, questions, self.limits)
         halvings = _Counter(_MOST_HALVINGS)
         answers: dict[str, Answer] = {name: NoAnswer("too_long") for name in fitted.too_long}
@@ -139,7 +139,7 @@ class DecisionClient:
         errors: list[DeciderError] = []
         parts: list[_Part] = []
         for group, attempt in running:
-            part, error = attempt.end(budget.left(until))
+            part, error = attempt.end(clock.left(until))
             if part is not None:
                 parts.append(part)
                 answers.update(part.answers)
@@ -195,7 +195,7 @@ class DecisionClient:
             return self._transport.send(document, until)
         except DeciderError as error:
             wait = error.retry_after_s
-            if wait is None or budget.left(until) < wait + _LEAST_ATTEMPT_S:
+            if wait is None or clock.left(until) < wait + _LEAST_ATTEMPT_S:
                 raise
         time.sleep(wait)
         return self._transport.send(document, until)

@@ -17,12 +17,10 @@ from ..errors import (
     DeciderUnavailable,
     error_kind,
 )
-from ..runtime import budget
-from ..runtime.asking import KINDS, is_bounded
-from ..runtime.breaker import CircuitBreaker, breaker_of, settings_in_force
-from ..runtime.guard import FAIR, Guard
-from ..runtime.loading import is_ready, load
-from ..runtime.workers import DECISIONS
+from ..runtime import clock
+from ..runtime.decide import KINDS, is_bounded, is_ready, load
+from ..runtime.guard import FAIR, CircuitBreaker, Guard, breaker_of, settings_in_force
+from ..runtime.threads import DECISIONS
 from .client import DEFAULT_CALL_S
 
 logger = logging.getLogger(__name__)
@@ -122,20 +120,20 @@ class FallbackDecider:
             DeciderError: Nobody answered; of the kind of the last failure.
         """
         call_s = max(self._call_s, self.deadline_s or 0.0)
-        until = budget.until(call_s + _MARGIN_S) - _MARGIN_S
+        until = clock.until(call_s + _MARGIN_S) - _MARGIN_S
         passed_over: list[str] = []
         explanations: dict[str, str] = {}
         last: BaseException = DeciderUnavailable("nobody was asked")
         undecided: Reply | None = None
         for at, (name, member) in enumerate(self.members):
-            share = budget.left(until) / (len(self.members) - at)
+            share = clock.left(until) / (len(self.members) - at)
             began = time.monotonic()
             if not is_ready(member, self._keys[at], share * _LOADING_SHARE):
                 passed_over.append(f"{name}: warming")
                 undecided = undecided or Reply({question: NoAnswer("warming") for question in questions})
                 continue
             share -= time.monotonic() - began
-            with budget.limited_to(share):
+            with clock.limited_to(share):
                 attempt = self._guards[at].begin(
                     partial(asked, member, state, questions), settings_in_force(), in_this_thread=is_bounded(member)
                 )

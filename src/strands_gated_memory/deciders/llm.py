@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from ..core.functions import outcome_of
 from ..core.questions import Answer, Choice, NoAnswer, Noul, Question, Reply, Score, State, checked, read_safely
 from ..errors import BadAnswer, ConfigurationError, DeciderTimeout, DeciderUnavailable
-from ..runtime import budget, forks
+from ..runtime import clock, threads
 from .presets import LLM_DEADLINE_S, tuning_for
 
 _SYSTEM = (
@@ -72,7 +72,7 @@ class ModelDecider:
         self._model_id = model_id
         self._lock = threading.Lock()
         self._is_ours = model is None
-        forks.notice(self)
+        threads.notice(self)
 
     def after_fork(self) -> None:
         """Take a new lock, and a new model where it is ours: two processes must not share a connection."""
@@ -89,11 +89,11 @@ class ModelDecider:
         Raises:
             DeciderError: The model failed, was late, or did not give probabilities.
         """
-        until = budget.until(self.deadline_s)
+        until = clock.until(self.deadline_s)
         document = {"state": dict(state), "questions": {name: one.wire() for name, one in questions.items()}}
         prompt = [{"role": "user", "content": [{"text": json.dumps(document, ensure_ascii=False)}]}]
         model = self._made()
-        outcome = outcome_of(lambda: asyncio.run(asyncio.wait_for(_structured(model, prompt), budget.left(until))))
+        outcome = outcome_of(lambda: asyncio.run(asyncio.wait_for(_structured(model, prompt), clock.left(until))))
         if isinstance(outcome, TimeoutError | asyncio.TimeoutError):
             raise DeciderTimeout("the language model gave no answer in time") from None
         if isinstance(outcome, Exception):  # its text may quote the prompt, so it stays out

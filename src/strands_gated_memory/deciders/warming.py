@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.functions import outcome_of
 from ..core.questions import Decider, name_of
 from ..errors import DeciderUnavailable, error_kind
-from ..runtime.loading import load
+from ..runtime.decide import load
 from .resolve import DeciderSpec, resolve_decider
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.questions import Answer, NoAnswer, Noul, Question, State, Thresholds
-from ..runtime import budget
+from ..runtime import clock
 from .encoder import DATA, Encoder, default_encoder
 from .heads import Head, read_about, read_heads
 from .language import readable, surely_english
@@ -112,7 +112,7 @@ class EmbeddedDecider:
                 continue
             for start in range(0, len(keys), _AT_ONCE):
                 some = keys[start : start + _AT_ONCE]
-                if start and budget.is_late():  # nobody waits for the rest
+                if start and clock.is_late():  # nobody waits for the rest
                     answers.update(dict.fromkeys(keys[start:], NoAnswer("timeout")))
                     break
                 parts = [record_parts(questions[key].subject or "") for key in some]

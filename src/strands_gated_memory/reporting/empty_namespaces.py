@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.types import Lookup
-from ..runtime import forks
+from ..runtime import threads
 
 ENOUGH = 20
 """Lookups without any record from which on a namespace is worth a look."""
@@ -17,7 +17,7 @@ class EmptyNamespaces:
     """Lookups per memory and namespace as configured, until one has found a record. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = forks.Lock()
+        self._lock = threads.Lock()
         self._lookups: dict[str, int] = {}
 
     def add(self, memory_id: str, lookups: Iterable[Lookup]) -> list[str]:

@@ -12,7 +12,7 @@ from collections import Counter
 
 from ..core.types import SKIPPED, Recall
 from ..errors import CAUSE_CHARACTERS
-from ..runtime import forks
+from ..runtime import threads
 from .empty_namespaces import ENOUGH, EmptyNamespaces
 from .report import Report
 from .stats import RecallStats, StatsLog
@@ -31,7 +31,7 @@ _CONSEQUENCE = {
 _MOST_KINDS = 1000
 """Kinds of failure that are counted apart: class names and names of models come from outside."""
 
-_lock = forks.Lock()
+_lock = threads.Lock()
 _failures: Counter[tuple[str, str]] = Counter()
 _said: set[str] = set()
 _EMPTY = EmptyNamespaces()

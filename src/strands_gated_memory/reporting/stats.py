@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..core.types import UNDECIDED, GateOutcome, Lookup, Recall, TurnTrace
-from ..runtime import forks
+from ..runtime import threads
 from .empty_namespaces import EmptyNamespaces
 from .report import Counts, counts_of
 
@@ -56,7 +56,7 @@ class RecallStats:
 
     def __init__(self) -> None:
         nothing = counts_of(Recall((), None, (), TurnTrace(None, started=0.0)))
-        self._lock = forks.Lock()
+        self._lock = threads.Lock()
         self._totals: dict[str, float] = dict.fromkeys(nothing.totals, 0)
         self._by_name: dict[str, Counter[str]] = {name: _Named() for name in nothing.by_name}
         self._reporter_errors: Counter[str] = _Named()

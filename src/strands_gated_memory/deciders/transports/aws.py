@@ -24,8 +24,8 @@ from ...errors import (
     DeciderTimeout,
     DeciderUnavailable,
 )
-from ...runtime import forks
-from ...runtime.budget import left
+from ...runtime import threads
+from ...runtime.clock import left
 from ..shown import quoted
 from .http import by_status, error_detail
 
@@ -44,7 +44,7 @@ class _AwsTransport:
         self._read_s = read_s
         self._lock = threading.Lock()
         self._client: Any = None
-        forks.notice(self)
+        threads.notice(self)
 
     def after_fork(self) -> None:
         """Take a new lock and a new client: two processes must not share a connection."""

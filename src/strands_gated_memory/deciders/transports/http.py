@@ -31,10 +31,10 @@ from ...errors import (
     DeciderUnavailable,
     PromptTooLong,
 )
-from ...runtime.asking import KINDS
-from ...runtime.budget import left
+from ...runtime.clock import left
+from ...runtime.decide import KINDS
 from ...runtime.guard import Guard
-from ...runtime.workers import DECISIONS
+from ...runtime.threads import DECISIONS
 from ..secret import Secret
 from ..shown import one_line, quoted
 

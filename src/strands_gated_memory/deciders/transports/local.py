@@ -14,8 +14,8 @@ from typing import Any
 
 from ...core.functions import outcome_of
 from ...errors import ConfigurationError, DeciderRejected, DeciderTimeout, DeciderUnavailable, PromptTooLong
-from ...runtime import forks
-from ...runtime.budget import left
+from ...runtime import threads
+from ...runtime.clock import left
 from ..shown import quoted
 from .http import looks_too_long
 
@@ -61,7 +61,7 @@ class LocalEngine:
         self._engine: Any = None
         self._failure: tuple[float, str] | None = None
         self._guard: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-        forks.notice(self)
+        threads.notice(self)
 
     def __repr__(self) -> str:
         return f"LocalEngine({os.path.basename(self.checkpoint.rstrip(os.sep))!r})"

@@ -1,22 +1,69 @@
-"""Threads for calls that may hang: bounded in number, shared by the process, never waited for at exit.
-
-`concurrent.futures.ThreadPoolExecutor` joins its threads when the interpreter ends, so that one hung
-search would keep the process alive. These are daemons. Calls go by lanes, one per dependency, and a lane
-has a share of the threads: a dependency that hangs costs its share, then its calls fail at once.
-"""
+"""Objects that hold a lock or a connection, and what they do in a process that has just been forked."""
 
 from __future__ import annotations
 
 import contextvars
+import os
 import queue
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from . import forks
+
+class Forked(Protocol):
+    """What is told of a fork."""
+
+    def after_fork(self) -> None:
+        """Let go, in the child, of what belongs to the parent."""
+        ...
+
+
+_noticed: weakref.WeakSet[Forked] = weakref.WeakSet()
+
+
+def notice(one: Forked) -> None:
+    """Call an object's `after_fork` in every process forked from this one, as long as the object lives."""
+    _noticed.add(one)
+
+
+class Lock:
+    """A lock that is free in a forked process, whichever thread of its parent held it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        notice(self)
+
+    def after_fork(self) -> None:
+        """Take a new lock: the thread that held the old one is not here to let go."""
+        self._lock = threading.Lock()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take the lock; return whether that worked."""
+        return self._lock.acquire(blocking)
+
+    def release(self) -> None:
+        """Let go."""
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def _after_fork() -> None:
+    for one in list(_noticed):
+        one.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 
 _T = TypeVar("_T")
 
@@ -136,7 +183,7 @@ class WorkerPool:
         self._share = share
         self._backlog = backlog
         self.after_fork()
-        forks.notice(self)
+        notice(self)
 
     def after_fork(self) -> None:
         """Begin without threads: a forked process has none of its parent's."""
@@ -247,3 +294,31 @@ DECISIONS = WorkerPool("gated-memory-decide", size=32, share=8, backlog=64)
 """Runs requests to decision models."""
 SEARCHES = WorkerPool("gated-memory-search", size=64, share=16, backlog=128)
 """Runs searches of namespaces."""
+
+
+class PerAgent(Generic[_T]):
+    """A value per agent, made at first sight. Thread-safe.
+
+    Args:
+        make: Returns the value for an agent.
+    """
+
+    def __init__(self, make: Callable[[Any], _T]) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._kept: dict[int, tuple[weakref.ref[Any], _T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of(self, agent: Any) -> _T:
+        """Return the value of an agent."""
+        key = id(agent)  # not the agent itself: a subclass with __eq__ cannot be hashed
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None and kept[0]() is agent:
+                return kept[1]
+            value = self._make(agent)
+            self._kept[key] = (weakref.ref(agent), value)
+            weakref.finalize(agent, self._kept.pop, key, None)
+        return value

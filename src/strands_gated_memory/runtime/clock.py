@@ -1,16 +1,28 @@
-"""How long a recall may take, and the decision under way: set by whoever waits for it, read by whoever makes it.
-
-`Decider.decide` takes no deadline, so that a plain function can be one. The pipeline, which waits only
-so long, leaves its limit in a context variable; deciders that talk to a network end their call by then.
-"""
+"""A context variable with another value inside a `with` block."""
 
 from __future__ import annotations
 
 import time
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
-from .assigned import Assigned
+_T = TypeVar("_T")
+
+
+class Assigned(Generic[_T]):
+    """Gives a context variable a value for the length of a `with` block; used once."""
+
+    def __init__(self, variable: ContextVar[_T], value: _T) -> None:
+        self._variable = variable
+        self._value = value
+
+    def __enter__(self) -> None:
+        self._token: Token[_T] = self._variable.set(self._value)
+
+    def __exit__(self, *_: object) -> None:
+        self._variable.reset(self._token)
+
 
 _UNTIL: ContextVar[float | None] = ContextVar("strands_gated_memory_until", default=None)
 

@@ -14,11 +14,9 @@ from ..core.select import search_score
 from ..core.types import Dropped, Lookup, Record, Turn
 from ..errors import RetrievalOverloaded, RetrievalSkipped, RetrievalTimeout, StageError, cause_of, error_kind
 from ..policy import BreakerSettings
-from . import forks
-from .breaker import CircuitBreaker, breaker_of
-from .budget import Clock
-from .guard import FAIR, Attempt, Guard, Kinds
-from .workers import SEARCHES
+from .clock import Clock
+from .guard import FAIR, Attempt, CircuitBreaker, Guard, Kinds, breaker_of
+from .threads import SEARCHES, Lock
 
 Search = Callable[[str], Iterable[Record]]
 """Searches one namespace for one turn: namespace key -> records, a `SearchResult` if it drops any itself.
@@ -258,7 +256,7 @@ class _PinnedCache:
 
     def __init__(self, ttl_s: float) -> None:
         self._ttl_s = ttl_s
-        self._lock = forks.Lock()
+        self._lock = Lock()
         self._entries: dict[Hashable, tuple[float, tuple[Record, ...]]] = {}
 
     def get(self, key: Hashable) -> tuple[Record, ...] | None:
