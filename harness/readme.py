@@ -19,9 +19,9 @@ from pathlib import Path
 
 from strands_gated_memory import RecallPipeline
 from strands_gated_memory.cli import main as command
-from strands_gated_memory.core.cuts import CutName
 from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.encoder import DATA, Encoder
+from strands_gated_memory.policy import CutName
 
 from .benchmarks import prompt_cache
 from .benchmarks.embedded import LOOKUP_MS, measure

@@ -30,8 +30,8 @@ from pydantic import (
     model_validator,
 )
 
+from strands_gated_memory.core.gate import describe
 from strands_gated_memory.core.questions import State
-from strands_gated_memory.core.router import describe
 
 from ..errors import HarnessError
 

@@ -19,9 +19,9 @@ import numpy as np
 from bedrock_agentcore.memory.integrations.strands.session_manager import AgentCoreMemorySessionManager
 
 from strands_gated_memory import GatedMemorySessionManager
+from strands_gated_memory.core.gate import describe
 from strands_gated_memory.core.questions import About, Answer, Decider, NoAnswer, Question, Reply, State
 from strands_gated_memory.core.render import render_record
-from strands_gated_memory.core.router import describe
 from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA, ROUTE_CRITERIA
 from strands_gated_memory.deciders.function import FunctionDecider
 from strands_gated_memory.demo.arms import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from strands_gated_memory.core.router import choose
+from strands_gated_memory.core.gate import choose
 from strands_gated_memory.core.wordings import ROUTE_CRITERIA
 
 from ..data.datasets import Dataset, RouterItem

@@ -21,9 +21,10 @@ from scipy.special import expit, logit
 
 from strands_gated_memory.core.questions import Thresholds
 from strands_gated_memory.core.render import render_record
-from strands_gated_memory.core.select import SelectMode, SelectSettings, select
+from strands_gated_memory.core.select import select
 from strands_gated_memory.core.types import Record, Row
 from strands_gated_memory.core.wordings import RECORD_CRITERIA
+from strands_gated_memory.policy import SelectMode, SelectSettings
 
 from ..data.datasets import Dataset
 from ..recording.recorder import RecordingDecider

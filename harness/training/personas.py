@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from strands_gated_memory.core.gate import describe
 from strands_gated_memory.core.render import render_record
-from strands_gated_memory.core.router import describe
 
 Split = Literal["train", "dev", "test"]
 """What a persona is for: fitting; calibration and thresholds; figures alone."""

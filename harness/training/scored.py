@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strands_gated_memory import Noul, RecallPolicy, Record, Thresholds, render_record
+from strands_gated_memory.core.gate import choose
 from strands_gated_memory.core.questions import State
-from strands_gated_memory.core.router import choose
 from strands_gated_memory.core.select import select
 from strands_gated_memory.core.types import Row
 from strands_gated_memory.core.wordings import GATE_CRITERIA, RECORD_CRITERIA, ROUTE_CRITERIA

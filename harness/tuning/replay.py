@@ -16,12 +16,10 @@ from typing import Any
 from rich.console import Console
 
 from strands_gated_memory.core import block as block_stage
-from strands_gated_memory.core import router as router_stage
+from strands_gated_memory.core import gate as gate_stage
 from strands_gated_memory.core import select as select_stage
-from strands_gated_memory.core.cuts import CUTS, CutsInForce, cuts_in_force
-from strands_gated_memory.core.tokens import estimate_tokens
 from strands_gated_memory.core.types import Record, Row
-from strands_gated_memory.policy import RecallPolicy
+from strands_gated_memory.policy import CUTS, CutsInForce, RecallPolicy, cuts_in_force, estimate_tokens
 from strands_gated_memory.reporting.trace_file import TraceLine, TraceRecord
 
 from ..data.datasets import Dataset, load
@@ -79,7 +77,7 @@ def replay(turn: TraceLine, policy: RecallPolicy) -> Replayed:
         return Replayed(turn, False, (), (), ())
     gated = [name for name in turn.namespaces or tuple(gate.namespaces) if name not in pinned(turn)]
     opens = gate.probability is None or gate.probability >= cuts.gate.value
-    selected = router_stage.choose(gated, gate.namespaces, cuts.router.value) if opens else ()
+    selected = gate_stage.choose(gated, gate.namespaces, cuts.router.value) if opens else ()
     searched = (*sorted(pinned(turn)), *selected)
     looked_up = {lookup.namespace for lookup in turn.lookups if lookup.error is None}
     at = [

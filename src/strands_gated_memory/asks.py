@@ -10,8 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .core.messages import Message, has_tool_result, is_same, position_of
-from .core.turn import find_ask, find_unanswered, is_answer, text_in, without_recorded_calls
+from .core.turn import (
+    Message,
+    find_ask,
+    find_unanswered,
+    has_tool_result,
+    is_answer,
+    is_same,
+    position_of,
+    text_in,
+    without_recorded_calls,
+)
 
 RECALL_SWITCH = "recall"
 """`agent(prompt, invocation_state={"recall": False})` switches recall off for one call."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TypeAlias
 
 from pydantic import ValidationError
 
@@ -12,7 +13,10 @@ from .errors import ConfigurationError
 _MOST_BYTES = 16_000_000
 
 
-def read_fitted(path: str | os.PathLike[str]) -> Fitted:
+PathName: TypeAlias = str | os.PathLike[str]
+
+
+def read_fitted(path: PathName) -> Fitted:
     """Read a file that `python -m harness fit` wrote.
 
     Raises:

@@ -19,17 +19,15 @@ from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, BeforeMod
 
 from .asks import Asks
 from .core.beginning import Beginning
-from .core.cuts import CutsInForce
 from .core.functions import check_function
-from .core.messages import Message, position_of
 from .core.questions import Decider
-from .core.turn import text_in, turn_of
+from .core.turn import Message, position_of, text_in, turn_of
 from .core.types import GateDecision, Recall, Turn, TurnTrace
 from .deciders.resolve import DeciderSpec
 from .deciders.warming import load_now
 from .errors import ConfigurationError, RecallFailed, error_kind
 from .injection.block_injector import BlockInjector
-from .policy import RecallPolicy
+from .policy import CutsInForce, RecallPolicy
 from .recall import RecallPipeline
 from .reporting.log import FailureLog, log_debug, log_mishap, log_turn_failure
 from .reporting.report import Report, Reporter, Searched

@@ -34,15 +34,13 @@ from strands.memory import (
 from strands.types.tools import AgentTool
 
 from .core.functions import check_function
-from .core.messages import Message, position_of
-from .core.tokens import estimate_tokens
-from .core.turn import find_ask, text_in
+from .core.turn import Message, find_ask, position_of, text_in
 from .core.types import Recall, Turn
 from .deciders.check import CheckMode, check_at_start
 from .deciders.resolve import DeciderSpec, resolve_decider
 from .errors import ConfigurationError, RecallFailed
 from .gated_manager import Conversation, GatedManager, Recalled, checked
-from .policy import RecallPolicy
+from .policy import RecallPolicy, estimate_tokens
 from .recall import RecallPipeline
 from .reporting.log import FailureLog
 from .reporting.report import Report, Searched

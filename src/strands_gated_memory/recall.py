@@ -12,16 +12,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 
-from .core import block, gate, same_facts, validator
-from .core.cuts import CutsInForce, InForce
+from .core import block, gate, validator
+from .core.gate import describe
 from .core.questions import Decider, attribute_of
-from .core.router import describe
-from .core.rows import rows_of
-from .core.select import Selection, select
-from .core.tokens import TokenCounter
+from .core.render import rows_of
+from .core.select import Selection, TokenCounter, select, without_duplicates
 from .core.types import BreakerState, Dropped, Failure, GateDecision, Judgement, Recall, Record, Row, Turn, TurnTrace
 from .errors import RecallFailed
-from .policy import RecallPolicy
+from .policy import CutsInForce, InForce, RecallPolicy
 from .runtime.clock import Clock
 from .runtime.decide import Asked, Asker
 from .runtime.search import Found, RecordFilter, Search, Searcher
@@ -139,7 +137,7 @@ class RecallPipeline:
         found = self._search(turn, namespaces, decision, search, clock)
         rows = self._render(found.records, clock)
         if self.policy.select.dedupe:
-            rows = same_facts.without_duplicates(rows)
+            rows = without_duplicates(rows)
         duplicates = [Dropped(row.record, row.reason) for row in rows if row.reason == "duplicate"]
         unique = [row for row in rows if row.reason != "duplicate"] if duplicates else rows
         selection, validated, failures = self._validate(turn, unique, clock)

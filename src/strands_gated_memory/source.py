@@ -9,8 +9,7 @@ import boto3
 from bedrock_agentcore.memory.integrations.strands.config import AgentCoreMemoryConfig
 from botocore.config import Config as BotocoreConfig
 
-from .core.settings import warn_caller
-from .policy import RecallPolicy
+from .policy import RecallPolicy, warn_caller
 from .recall import RecallPipeline
 from .reporting.log import warn_once
 from .reporting.report import Searched

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from strands_gated_memory import Noul, Question, RecallPolicy, Record
-from strands_gated_memory.core import same_facts
+from strands_gated_memory.core.gate import choose, describe
 from strands_gated_memory.core.questions import Choice, NoAnswer, Score, Thresholds, checked
-from strands_gated_memory.core.router import choose, describe
-from strands_gated_memory.core.select import SelectSettings, injection_order, select
-from strands_gated_memory.core.turn import TurnSettings, find_ask, find_unanswered, text_in, turn_of
+from strands_gated_memory.core.select import fold, injection_order, select, without_duplicates
+from strands_gated_memory.core.turn import find_ask, find_unanswered, text_in, turn_of
 from strands_gated_memory.core.types import Row
+from strands_gated_memory.policy import SelectSettings, TurnSettings
 
 
 def user(*texts):
@@ -165,12 +165,12 @@ def test_namespaces_are_chosen_by_threshold_and_all_when_none_reaches_it(probabi
     ],
 )  # fmt: skip
 def test_texts_are_the_same_fact_only_when_case_space_and_punctuation_differ(one, other, same):
-    assert (same_facts.fold(one) == same_facts.fold(other)) is same
+    assert (fold(one) == fold(other)) is same
 
 
 def repeated(records, texts):
     """Return the positions of what is left out as a duplicate."""
-    rows = same_facts.without_duplicates([Row(*pair) for pair in zip(records, texts, strict=True)])
+    rows = without_duplicates([Row(*pair) for pair in zip(records, texts, strict=True)])
     return {at for at, row in enumerate(rows) if row.reason == "duplicate"}
 
 

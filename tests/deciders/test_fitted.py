@@ -11,7 +11,6 @@ import pytest
 
 from strands_gated_memory import RecallPipeline, RecallPolicy, Record, Turn, resolve_decider
 from strands_gated_memory.core.fitted import LogisticHead
-from strands_gated_memory.core.gate import GateSettings
 from strands_gated_memory.core.questions import NoAnswer, Noul, Reply, Thresholds
 from strands_gated_memory.core.wordings import (
     GATE_CRITERIA,
@@ -26,6 +25,7 @@ from strands_gated_memory.embedded.decider import EmbeddedDecider
 from strands_gated_memory.embedded.logistic import INPUTS, input_width
 from strands_gated_memory.errors import ConfigurationError
 from strands_gated_memory.fitted_file import read_fitted
+from strands_gated_memory.policy import GateSettings
 from strands_gated_memory.reporting.log import log_failures
 
 ASK = Turn("What should I drink?")

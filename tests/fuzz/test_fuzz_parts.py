@@ -22,12 +22,14 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from strands_gated_memory import ConfigurationError, RecallPolicy, Record
-from strands_gated_memory.core import block, same_facts
+from strands_gated_memory.core import block
 from strands_gated_memory.core.questions import Choice, NoAnswer, Noul, Question, Score, checked
 from strands_gated_memory.core.render import render_record
-from strands_gated_memory.core.turn import TurnSettings, find_ask, find_unanswered, text_in, turn_of
+from strands_gated_memory.core.select import fold, without_duplicates
+from strands_gated_memory.core.turn import find_ask, find_unanswered, text_in, turn_of
 from strands_gated_memory.core.types import Row, SearchResult
 from strands_gated_memory.errors import RetrievalError
+from strands_gated_memory.policy import TurnSettings
 from strands_gated_memory.retrieval.agentcore import (
     MAX_QUERY_CHARACTERS,
     AgentCoreRetriever,
@@ -109,9 +111,9 @@ def test_duplicates_leave_one_of_each(items):
         Row(Record(source, "n", record_id=name, created_at=at), render_record(source)) for source, at, name in items
     ]
 
-    staying = [row for row in same_facts.without_duplicates(rows) if row.reason is None]
+    staying = [row for row in without_duplicates(rows) if row.reason is None]
 
-    keys = [same_facts.fold(row.text) for row in staying if row.text]
+    keys = [fold(row.text) for row in staying if row.text]
     assert len(keys) == len(set(keys))
     ids = [row.record.record_id for row in staying if row.record.record_id]
     assert len(ids) == len(set(ids))
@@ -122,9 +124,9 @@ def test_duplicates_leave_one_of_each(items):
 @given(text)
 def test_folding_again_changes_nothing(source):
     """The key of a key is the key."""
-    once = same_facts.fold(source)
+    once = fold(source)
 
-    assert same_facts.fold(once) == once
+    assert fold(once) == once
 
 
 @fuzz

@@ -8,25 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
 
 from ..errors import ConfigurationError
-from .settings import Settings
 from .types import Record, Row
-
-
-class InjectSettings(Settings):
-    """Where the block goes and how long it stays."""
-
-    mode: Literal["turn", "history"] = "turn"
-    """"turn": shown on every model call of the turn and never stored. "history": stays in the
-    conversation and is sent again every turn, as the stock manager does."""
-    position: Literal["after", "before"] = "after"
-    """Beside the text of the message that carries the ask. "after" keeps the block out of the cached prompt
-    prefix; with "before" the prefix changes every turn (`python -m harness.benchmarks.prompt_cache`)."""
-    show_dates: bool = False
-    """Whether a record's date of writing stands before it."""
-
 
 _TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from .settings import Probability
+from ..policy import Probability
 from .specs import specs_in, why_unknown
 from .wordings import Wording, as_wording
 

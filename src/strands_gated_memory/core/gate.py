@@ -1,29 +1,78 @@
-"""Is a lookup worth making, and where? The gate's question and the router's, asked in one request."""
+"""Which namespaces are worth searching? What each holds, in words, and one answer each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from functools import lru_cache
 
-from pydantic import BeforeValidator
-
-from .cuts import CutsInForce
+from ..policy import CutsInForce, GateSettings, RouterSettings
 from .questions import GATE_ID, Answer, NoAnswer, Question, probability_of
-from .router import RouterSettings, choose
-from .settings import Probability, Settings
 from .types import GateDecision, GateOutcome
-from .wordings import GATE_CRITERIA, Wording, as_wording
+
+_PURPOSES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"pref|taste|likes"), "the user's preferences, tastes, habits and how they want things done"),
+    (re.compile(r"summar|conversation|dialog|chat"), "summaries of earlier conversations with the user"),
+    (re.compile(r"episod|experience"), "past episodes: what the user tried or did, and how it went"),
+    (re.compile(r"reflect|lesson|insight"), "lessons learned from past episodes"),
+    (re.compile(r"semantic|facts?\b|knowledge"), "facts about the user: their life, health, people, places and work"),
+    (re.compile(r"profile|about"), "the user's profile: who they are, their life and work"),
+)
+
+_GENERIC = re.compile(
+    r"actors?|users?|customers?|members?|tenants?|sessions?|strateg(y|ies)|memor(y|ies)|records?|"
+    r"namespaces?|long[-_ ]?term|ltm|default|v\d+|app|agents?|data|store"
+)
+_IDS_FOLLOW = re.compile(r"(actors?|users?|customers?|members?|tenants?|sessions?|strateg(y|ies)|agents?)")
 
 
-class GateSettings(Settings):
-    """When memory is searched at all."""
+@lru_cache(maxsize=1024)
+def describe(namespace: str, strategy: str | None = None) -> str | None:
+    """Say what a namespace holds, from its path, else from its strategy's name.
 
-    threshold: Probability | None = None
-    """P(a lookup is worth making) from which on it is made, 0..1; None: the decider's own, else 0.2."""
-    question: Annotated[Wording, BeforeValidator(lambda value: as_wording(value, "gate.question", subject=False))] = (
-        GATE_CRITERIA
-    )
-    """What is asked: a `Wording`, or a noul `Question`. A threshold holds for one wording."""
+    Args:
+        namespace: A namespace path or template, such as "/preferences/{actorId}/".
+        strategy: The strategy's id or type, such as "user_preference-a1b2c3d4e5", if known.
+
+    Returns:
+        A phrase, or None when neither says anything: such a namespace is always searched.
+    """
+    words = _purpose_words(namespace)
+    for source in (" ".join(words), (strategy or "").lower()):
+        for pattern, purpose in _PURPOSES:
+            if pattern.search(source):
+                return purpose
+    return f"the user's {' '.join(words)}" if words else None
+
+
+def _purpose_words(namespace: str) -> list[str]:
+    words: list[str] = []
+    previous = ""
+    for segment in namespace.lower().split("/"):
+        is_id = bool(_IDS_FOLLOW.fullmatch(previous))
+        previous = segment
+        if not segment or "{" in segment or is_id or _GENERIC.fullmatch(segment) or re.search(r"\d", segment):
+            continue
+        words += [word for word in re.split(r"[-_:.\s]+", segment) if word]
+    return words
+
+
+def choose(namespaces: Sequence[str], probabilities: Mapping[str, float | None], threshold: float) -> tuple[str, ...]:
+    """Return the namespaces to search, in the order given.
+
+    Args:
+        namespaces: All configured namespaces.
+        probabilities: P(needed) per namespace; None where there was no decision.
+        threshold: A probability, 0..1; equal is searched.
+
+    Returns:
+        Those at or above the threshold and those without a decision; all of them when no decided
+        namespace reaches the threshold, because the gate has already said that memory is needed.
+    """
+    decided = {name: p for name in namespaces if (p := probabilities.get(name)) is not None}
+    if not any(p >= threshold for p in decided.values()):
+        return tuple(namespaces)
+    return tuple(name for name in namespaces if name not in decided or decided[name] >= threshold)
 
 
 _UNDECIDED: dict[str, GateOutcome] = {"abstained": "abstained", "warming": "warming"}

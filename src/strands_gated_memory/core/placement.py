@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from .messages import Message, blocks_of, has_tool_result, text_of, with_text
+from .turn import Message, blocks_of, has_tool_result, text_of, with_text
 
 Position = Literal["after", "before"]
 

@@ -1,85 +1,139 @@
-"""Which of the judged records go into the prompt, in which order, within the limits."""
+"""Are two records the same fact? Only when ids or texts are equal; similarity is no evidence.
+
+"The user is allergic to nuts" and "The user is not allergic to nuts" have a cosine of 0.92, and true
+duplicates often 0.6 to 0.8 (measured with all-MiniLM-L6-v2), so nothing here compares meanings.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from itertools import zip_longest
-from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer
-
+from ..errors import error_kind
+from ..policy import SelectMode, SelectSettings, estimate_tokens
 from .block import block_of
-from .functions import check_function
+from .functions import outcome_of
 from .questions import Thresholds
-from .same_facts import epoch
-from .settings import Count, Probability, Settings
+from .remembered import remembering_short
 from .shorten import shortened
-from .tokens import TokenCounter, estimate_tokens
-from .types import Record, Row
+from .types import Failure, Record, Row
 
-SelectMode = Literal["threshold", "ranking", "hybrid"]
-"""How probabilities become a choice.
-
-- `"threshold"`: at or above `validator.threshold`.
-- `"ranking"`: at or above `select.relative` times the best of this turn; something is always kept.
-- `"hybrid"`: both. The order of a model's answers is steadier than their level (seen for two models
-  over repeated runs), and the floor keeps a turn that needs nothing from getting its least bad record.
-"""
+_QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-"})
+_MEANINGFUL = frozenset("#%&@*/\\")  # C and C#, 5 and 5 %, a path: the sign tells them apart
 
 
-UndecidedOrder = Literal["score", "configuration"]
-"""Which records without a decision the limits let in first; those that are in stand in configuration order.
+@remembering_short
+def fold(rendered: str) -> str:
+    """Return a text's key for exact comparison: NFKC, case, space and punctuation folded, digits kept.
 
-- `"score"`: the best of each namespace, then by search score, which the service gives on one scale for all of a
-  memory's namespaces; those without a score in turns by namespace.
-- `"configuration"`: namespace by namespace, as configured, as the stock manager does.
-"""
-
-
-def _named(counter: Callable[[str], int]) -> str:
-    if counter is not estimate_tokens:
-        raise ValueError(
-            "select.token_counter is a function of yours, which JSON cannot hold; leave it out: "
-            'model_dump(mode="json", exclude={"select": {"token_counter"}})'
-        )
-    return estimate_tokens.__name__
+    Punctuation inside a number ("3.5", "-5") and signs that change the meaning ("C#", "100%") stay.
+    """
+    text = unicodedata.normalize("NFKC", rendered).translate(_QUOTES).casefold()
+    text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
+    return " ".join(word for word in map(_bare, text.split()) if word)
 
 
-def _as_counter(value: object) -> object:
-    if value == estimate_tokens.__name__:  # as JSON brings it
-        return estimate_tokens
-    check_function(value, "select.token_counter", "function(text)")
-    return value
+_LONG = 4000
+"""Characters of a text from which on it is compared as it is."""
 
 
-class SelectSettings(Settings):
-    """What of the relevant records fits the prompt."""
+def _bare(word: str) -> str:
+    if word.isalnum():
+        return word
+    start, end = 0, len(word)
+    while start < end and _is_punctuation(word[start]) and not _is_sign(word, start):
+        start += 1
+    while end > start and _is_punctuation(word[end - 1]):
+        end -= 1
+    return word[start:end]
 
-    mode: SelectMode = "hybrid"
-    """See `SelectMode`."""
-    relative: Probability | None = None
-    """ranking and hybrid: the least share of the turn's best probability that a record must have, 0..1; None: the
-    decider's own, else 0.25."""
-    dedupe: bool = True
-    """Whether a record with the same id, or the same text, as another one is left out."""
-    max_records: Count | None = Field(default=20, ge=0)
-    """At most so many records; None: no limit."""
-    max_context_tokens: Count | None = Field(default=2000, ge=0)
-    """At most so many tokens for the whole block, tag included; None: no limit."""
-    shorten: bool = True
-    """Whether the best record that does not fit whole is cut to what is left, at the end of a sentence where it can be,
-    if that is worth it (`core.shorten.LEAST_COLUMNS`). One without a decision gets what the others leave."""
-    undecided_order: UndecidedOrder = "score"
-    """See `UndecidedOrder`."""
-    token_counter: Annotated[
-        Callable[[str], int],
-        BeforeValidator(_as_counter),
-        PlainSerializer(_named, when_used="json"),
-    ] = estimate_tokens
-    """Counts the tokens of a text; default: characters / 4, rounded up."""
+
+def _is_punctuation(character: str) -> bool:
+    return unicodedata.category(character).startswith("P") and character not in _MEANINGFUL
+
+
+def _is_sign(word: str, at: int) -> bool:
+    return word[at] in "-." and at + 1 < len(word) and word[at + 1].isdigit()
+
+
+def epoch(created_at: object) -> float:
+    """Return a record's time as seconds since 1970, minus infinity when unknown; naive times are UTC."""
+    if not isinstance(created_at, datetime):
+        return float("-inf")
+    aware = created_at if created_at.tzinfo else created_at.replace(tzinfo=timezone.utc)
+    return (aware - datetime(1970, 1, 1, tzinfo=timezone.utc)).total_seconds()
+
+
+def without_duplicates(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows; those that repeat another one are left out as "duplicate".
+
+    Of rows with the same record id in one namespace, or the same folded text, the newest stays, the first of equally
+    new ones; two stores may both have a record 1. An empty text equals nothing, and one of over 4,000 characters
+    itself alone: folding it would take its time.
+    """
+    ids = [(row.record.namespace, str(row.record.record_id)) if row.record.record_id else None for row in rows]
+    texts = [(fold(row.text) if len(row.text) <= _LONG else row.text) if row.text else None for row in rows]
+    if not (_any_repeat(ids) or _any_repeat(texts)):
+        return list(rows)
+    seen: set[Hashable] = set()
+    unique = list(rows)
+    newest_first = sorted(range(len(rows)), key=lambda at: -epoch(rows[at].record.created_at))
+    for at in newest_first:
+        keys = {(kind, key) for kind, key in (("id", ids[at]), ("text", texts[at])) if key is not None}
+        if keys & seen:
+            unique[at] = rows[at]._replace(reason="duplicate")
+        seen |= keys
+    return unique
+
+
+def _any_repeat(keys: Sequence[Hashable]) -> bool:
+    known = [key for key in keys if key is not None]
+    return len(set(known)) < len(known)
+
+
+class TokenCounter:
+    """A counter for one recall. After its first failure everything is estimated: two units would not add up.
+
+    Args:
+        count: The policy's `select.token_counter`.
+        is_late: Whether the recall's deadline has passed.
+
+    Attributes:
+        failures: What failed: nothing, or the counter.
+    """
+
+    def __init__(self, count: Callable[[str], int], is_late: Callable[[], bool] = lambda: False) -> None:
+        self.failures: tuple[Failure, ...] = ()
+        self._count = count
+        self._is_late = is_late
+        self._per_estimated = 1.0
+
+    def __call__(self, text: str) -> float:
+        """Return the tokens of a text, 0 or more."""
+        estimated = estimate_tokens(text)
+        if self.failures or self._count is estimate_tokens:
+            return estimated
+        tokens = outcome_of(lambda: float(self._count(text)))
+        if not isinstance(tokens, Exception) and not 0.0 <= tokens < math.inf:
+            tokens = ValueError("no number of tokens")
+        if isinstance(tokens, Exception):
+            # Not its message: a counter may quote the text.
+            self.failures = (Failure("select", error_kind(tokens), "select.token_counter failed"),)
+            return estimated
+        self._per_estimated = tokens / max(1, estimated)
+        return tokens
+
+    def roughly(self, text: str) -> float:
+        """Return the tokens of a text; when it is late, from its length and the last count."""
+        if self._is_late() and not self.failures:
+            return self._per_estimated * estimate_tokens(text)
+        return self(text)
 
 
 @dataclass(frozen=True)

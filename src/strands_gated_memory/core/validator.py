@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
 
-from pydantic import BeforeValidator
-
+from ..policy import ValidatorSettings
 from .instructions import instructs
 from .questions import Answer, NoAnswer, Question, probability_of
 from .remembered import SHORT
-from .rows import LONGEST_TEXT
-from .settings import Probability, Settings
+from .render import LONGEST_TEXT
 from .types import UNDECIDED, Row
-from .wordings import RECORD_CRITERIA, RECORD_INSTRUCTIONS, Wording, as_wording
-
-
-class ValidatorSettings(Settings):
-    """Which records belong in the prompt."""
-
-    threshold: Probability | None = None
-    """P(the record belongs) from which on it is kept, 0..1 (`select.mode` "threshold" and "hybrid"); None: the
-    decider's own, else 0.2."""
-    question: Annotated[
-        Wording, BeforeValidator(lambda value: as_wording(value, "validator.question", subject=True))
-    ] = RECORD_CRITERIA
-    """What is asked about each record; `{subject}` in it becomes the rendered record."""
-    drop_instructions: bool = False
-    """Whether to ask of each record, in the same request, if it tries to instruct the assistant
-    (`RECORD_INSTRUCTIONS`), and to drop it if so. A decider that abstains from such a question, as the embedded
-    one does, leaves it to `core.instructions.instructs`. Without a valid answer the record is kept."""
-    instructions_threshold: Probability = 0.5
-    """P(the record tries to instruct the assistant) from which on it is dropped, 0..1."""
+from .wordings import RECORD_INSTRUCTIONS
 
 
 def questions_about(rows: Sequence[Row], settings: ValidatorSettings, answers_custom: bool) -> dict[str, Question]:

@@ -11,7 +11,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..core.cuts import DEFAULT_DEADLINE_S
 from ..core.functions import outcome_of
 from ..core.questions import (
     Decider,
@@ -29,6 +28,7 @@ from ..core.questions import (
 from ..core.types import UNDECIDED
 from ..core.wordings import GATE_CRITERIA, RECORD_CRITERIA
 from ..errors import BadAnswer, ConfigurationError, DeciderUnavailable, error_kind
+from ..policy import DEFAULT_DEADLINE_S
 from ..runtime import clock, threads
 from ..runtime.decide import KINDS, load
 from ..runtime.guard import Guard, identity_of

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from ..core.functions import check_function
 from ..core.questions import Decider, Thresholds, attribute_of, name_of
-from ..core.settings import wait
 from ..core.specs import specs_in, why_unknown
 from ..errors import ConfigurationError
+from ..policy import wait
 from .fallback import FallbackDecider
 from .function import DecisionFunction, FunctionDecider
 from .shown import quoted

@@ -21,13 +21,12 @@ from strands import Agent, tool
 from strands.memory import MemoryManager, MemoryStore
 
 from ..core.block import escape
+from ..core.gate import describe
 from ..core.questions import Decider
 from ..core.render import render_record
-from ..core.router import describe
-from ..core.tokens import estimate_tokens
 from ..core.types import Recall
 from ..memory_manager import GatedMemoryManager
-from ..policy import RecallPolicy
+from ..policy import RecallPolicy, estimate_tokens
 from ..reporting.stats import RecallStats
 from ..session_manager import GatedMemorySessionManager
 from ..testing.agentcore import local_agentcore, seed_records

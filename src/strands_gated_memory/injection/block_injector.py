@@ -17,8 +17,8 @@ from strands.models import Model
 
 from ..core.functions import outcome_of
 from ..core.imitation import harmless
-from ..core.messages import Message, position_of, text_of, with_text
 from ..core.placement import Position, origins, place
+from ..core.turn import Message, position_of, text_of, with_text
 
 _ATTACHED: dict[int, list[BlockInjector]] = {}
 """The injectors of each agent, by its identity: a session manager and a memory manager may both recall for it."""

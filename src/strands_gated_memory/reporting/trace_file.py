@@ -21,9 +21,9 @@ from typing import Any, Literal, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..core.settings import Probability
 from ..core.types import Judgement
 from ..errors import ConfigurationError, TraceFileError
+from ..policy import Probability
 from .report import Report
 
 try:

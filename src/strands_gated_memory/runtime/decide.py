@@ -13,9 +13,7 @@ from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
 from ..core import questions as q
-from ..core.cuts import CUTS, DEFAULT_DEADLINE_S, CutName, CutsInForce, InForce, cuts_in_force
 from ..core.questions import Decider, attribute_of
-from ..core.settings import MOST_SECONDS
 from ..core.types import DeciderCall, Stage, Turn
 from ..errors import (
     BadReturn,
@@ -26,7 +24,7 @@ from ..errors import (
     cause_of,
     error_kind,
 )
-from ..policy import RecallPolicy
+from ..policy import CUTS, DEFAULT_DEADLINE_S, MOST_SECONDS, CutName, CutsInForce, InForce, RecallPolicy, cuts_in_force
 from .clock import Clock, limited_to
 from .guard import FAIR, CircuitBreaker, Guard, Kinds, breaker_of, governed_by, identity_of
 from .threads import DECISIONS, notice

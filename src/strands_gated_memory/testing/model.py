@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from strands.models import Model
 
-from ..core.messages import text_of
+from ..core.turn import text_of
 
 _T = TypeVar("_T", bound=BaseModel)
 
