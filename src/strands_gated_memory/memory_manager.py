@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import os
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from strands import Agent
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, BeforeModelCallEvent
@@ -61,6 +62,7 @@ _RECALLS = WorkerPool("gated-memory-recall", size=64, share=64, backlog=128)
 """Runs recalls off the event loop; the loop's own executor may be full of searches that hang."""
 _NOT_KEPT_S = 1e-9
 """How long what a pinned store found is used again: it was found for one query, so not at all."""
+_INJECTION = ("trigger", "max_entries", "query", "format")
 _STORES = "stores"
 """Stands in a trace file for the memory: stores have no id that the manager knows."""
 
@@ -136,6 +138,7 @@ class GatedMemoryManager(GatedManager, MemoryManager):
         check_function(to_record, "to_record", "function(entry)")
         if record_filter is not None:
             check_function(record_filter, "record_filter", "function(record)")
+        stores, given = _checked_stores(stores), _checked_injection(injection)
         validated = tool_results == "validated" and search_tool_config is not False
         super().__init__(stores, False if validated else search_tool_config, add_tool_config, injection=False)
         self._set_up(
@@ -150,8 +153,8 @@ class GatedMemoryManager(GatedManager, MemoryManager):
         self._tool_stats = checked(tool_stats, RecallStats, "tool_stats") or RecallStats()
         self._tool_reporters = Reporters(self._tool_stats, [FailureLog(), StatsReporter(self._tool_stats, "off", 1)])
         self._store_of = {store.name: store for store in stores}
-        self._injection: MemoryInjectionConfig = injection if isinstance(injection, dict) else {}
-        self._recalls = bool(injection) or isinstance(injection, dict)
+        self._injection: MemoryInjectionConfig = given or {}
+        self._recalls = given is not None
         self._policy = _capped(self._policy, self._injection)
         self._policy.router.check_names(self._store_of, "is the name of no store", "they are")
         self._tag = context_tag
@@ -403,6 +406,49 @@ async def _in_worker(work: Callable[[], _T]) -> _T:
 
     _RECALLS.submit(run)
     return await done
+
+
+def _checked_stores(stores: Any) -> list[MemoryStore]:
+    """Return the stores as a list; the parent checks what they are.
+
+    Raises:
+        ConfigurationError: They cannot be listed, or one has no name that a decision or a tool could say.
+    """
+    if isinstance(stores, str) or not isinstance(stores, Iterable):
+        raise ConfigurationError(f"stores must be a list of memory stores, got {type(stores).__name__}")
+    listed = list(stores)
+    for store in listed:
+        name = getattr(store, "name", None)
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigurationError(
+                f"a store of type {type(store).__name__} needs a name that is a text, got {name!r}"
+            )
+    return listed
+
+
+def _checked_injection(injection: Any) -> MemoryInjectionConfig | None:
+    """Return the parent's setting as a mapping, None for no recall.
+
+    Raises:
+        ConfigurationError: It is neither a truth value nor a mapping, has an unknown key or trigger, or a function in
+            it cannot be called as the parent calls it.
+    """
+    if isinstance(injection, bool):
+        return MemoryInjectionConfig() if injection else None
+    if not isinstance(injection, dict):
+        raise ConfigurationError(f"injection must be True, False or a mapping, got {injection!r}")
+    for name, value in injection.items():
+        if name not in _INJECTION:
+            near = difflib.get_close_matches(str(name), _INJECTION, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(_INJECTION)}"
+            raise ConfigurationError(f"injection has no setting {name!r}; {hint}")
+        if name == "trigger" and value in (None, "userTurn", "everyTurn"):
+            continue
+        if name == "trigger" and isinstance(value, str):
+            raise ConfigurationError(f'injection trigger must be "userTurn", "everyTurn" or a function, got {value!r}')
+        if name != "max_entries" and value is not None:
+            check_function(value, f"injection {name}", "function(context)")
+    return cast("MemoryInjectionConfig", injection)
 
 
 def _capped(policy: RecallPolicy, injection: MemoryInjectionConfig) -> RecallPolicy:

@@ -13,8 +13,7 @@ from .policy import RecallPolicy, warn_caller
 from .recall import RecallPipeline
 from .reporting.log import warn_once
 from .reporting.report import Searched
-from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch
-from .retrieval.namespaces import check_template, fill
+from .retrieval.agentcore import AgentCoreRetriever, NamespaceSearch, check_template, fill
 from .runtime.search import Search
 
 _CONNECT_TIMEOUT_S = 1.0

@@ -34,9 +34,12 @@ from strands_gated_memory.retrieval.agentcore import (
     MAX_QUERY_CHARACTERS,
     AgentCoreRetriever,
     NamespaceSearch,
+    check_template,
     cut_query,
+    fill,
+    in_scope,
+    is_of_session,
 )
-from strands_gated_memory.retrieval.namespaces import check_template, fill, in_scope, is_of_session
 
 PATH = "/users/Bob/"
 

@@ -10,7 +10,7 @@ from strands.hooks.registry import HookOrder
 from turn_builders import FACTS, blocks_per_call, last_block, yes
 
 from strands_gated_memory import ConfigurationError, RecallPipeline, RecallPolicy, Record, Turn
-from strands_gated_memory.retrieval.namespaces import fill, in_scope
+from strands_gated_memory.retrieval.agentcore import fill, in_scope
 
 BREAKS = ["\n", "\r\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
 

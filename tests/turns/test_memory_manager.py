@@ -399,7 +399,14 @@ def test_a_function_that_hangs_over_an_entry_costs_its_store():
 
 @pytest.mark.parametrize(
     ("reply", "kind"),
-    [(None, "TypeError"), (7, "TypeError"), (ValueError("no"), "ValueError"), (SystemExit(1), "unavailable")],
+    [
+        (None, "TypeError"),
+        (7, "TypeError"),
+        ("Likes tea", "TypeError"),
+        ({"entries": []}, "TypeError"),
+        (ValueError("no"), "ValueError"),
+        (SystemExit(1), "unavailable"),
+    ],
 )
 def test_a_reply_that_is_no_list_is_the_stores_failure(reply, kind):
     class Odd(ListStore):
@@ -835,3 +842,55 @@ def test_a_manager_of_strands_own_is_replaced_in_one_line():
 
     assert isinstance(manager, MemoryManager)
     assert last_block(agent) == ["Likes tea"]
+
+
+@pytest.mark.parametrize("part", ["content", "metadata"])
+@pytest.mark.parametrize("error", [LookupError, SystemExit, asyncio.CancelledError, GeneratorExit])
+def test_an_entry_that_raises_when_read_costs_itself(part, error):
+    class Trap:
+        content, metadata = "Rents a bike", None
+
+    def spring(_):
+        raise error("trap")
+
+    setattr(Trap, part, property(spring))
+    store = ListStore("facts", "Likes tea", entries=[Trap()])
+    agent = remembering(store)
+
+    assert agent(ASK).stop_reason == "end_turn"
+    assert last_block(agent) == ["Likes tea"]
+    assert [one.reason for one in agent.memory_manager.last_recall.dropped] == ["malformed"]
+
+
+async def late(context):
+    return True
+
+
+@pytest.mark.parametrize(
+    ("injection", "says"),
+    [
+        ("yes", "injection must be True, False or a mapping, got 'yes'"),
+        ({"triger": "userTurn"}, "injection has no setting 'triger'; did you mean 'trigger'?"),
+        ({"trigger": "sometimes"}, "injection trigger must be .* got 'sometimes'"),
+        ({"trigger": late}, "injection trigger is async"),
+        ({"query": "tea"}, "injection query cannot be called as function\\(context\\): it is of type str"),
+        ({"format": lambda: ""}, "injection format cannot be called"),
+    ],
+)
+def test_injection_settings_that_could_never_work_are_refused_at_once(injection, says):
+    with pytest.raises(ConfigurationError, match=says):
+        GatedMemoryManager([ListStore("facts")], injection=injection)
+
+
+@pytest.mark.parametrize(
+    ("stores", "says"),
+    [
+        (None, "stores must be a list of memory stores, got NoneType"),
+        ("facts", "stores must be a list of memory stores, got str"),
+        (["facts"], "a store of type str needs a name that is a text, got None"),
+        ([ListStore(5)], "a store of type ListStore needs a name that is a text, got 5"),
+    ],
+)
+def test_stores_that_could_never_be_searched_are_refused_at_once(stores, says):
+    with pytest.raises(ConfigurationError, match=says):
+        GatedMemoryManager(stores)

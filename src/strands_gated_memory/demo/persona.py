@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..errors import ConfigurationError
-from ..retrieval.namespaces import check_template
+from ..retrieval.agentcore import check_template
 
 MUST_HAVE = 2
 """The grade of a record without which the reply would be wrong, unsafe, or plainly generic."""

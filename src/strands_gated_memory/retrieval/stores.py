@@ -154,7 +154,9 @@ class StoreSearch:
             if self._to_record is to_record:
                 return _record(found.content, found.metadata, name)
             return self._to_record(MemoryEntry(found.content, name, found.metadata))
-        except Exception:  # a function of the application's, or no entry at all: it costs itself
+        except (
+            BaseException
+        ):  # a function of the application's, or no entry at all: it costs itself, whatever it raises
             return None
 
     def _begin(self, name: str, at_end: Callable[[], None]) -> _Begun:
@@ -215,6 +217,8 @@ async def _searching(store: MemoryStore, query: str, max_results: Callable[[Memo
     try:
         found = await store.search(query, SearchOptions(max_search_results=max_results(store)))
         # Read here, as a reply that is no list is the store's failure, and what comes lazily is part of its search.
+        if isinstance(found, str | Mapping):
+            raise TypeError(f"a store must return entries, got a {type(found).__name__}")
         return list(islice(found, _MOST_ENTRIES))
     except (ClientError, BotoCoreError) as error:
         raise translated(error) from error
