@@ -225,11 +225,6 @@ class RecallPipeline:
             for failure in failures:
                 raise RecallFailed(*failure, recall)
 
-    def _breaker_states(self, namespaces: Iterable[str]) -> dict[str, BreakerState]:
-        if self.policy.breaker.failures is None:
-            return {}
-        return {one.name: one.state for one in (*self._asker.breakers(), *self._searcher.breakers(namespaces))}
-
     # Another user, session or memory
 
     def moved_to(
