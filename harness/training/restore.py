@@ -3,7 +3,7 @@
     python -m harness.training.restore --out CHECKPOINT
 
 The package holds the encoder in int8 and the heads in float16; the checkpoint that they were made of is not kept. What
-comes back differs from it by what was rounded off. Calibrations are not part of a checkpoint: `calibrate` makes them anew.
+comes back differs from it by what was rounded off. Calibrations are no part of a checkpoint: `calibrate` makes them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _parts(part: str, matrix: NDArray[np.float32], bias: NDArray[np.float32], he
     if not part.endswith(".qkv"):
         return {f"{part}.weight": matrix.T, f"{part}.bias": bias}
     width = len(matrix) // heads
-    scale = {"query": np.float32(width**0.5), "key": np.float32(1), "value": np.float32(1)}  # the query is stored scaled
+    scale = {"query": np.float32(width**0.5), "key": np.float32(1), "value": np.float32(1)}  # as stored: scaled
     at = part.removesuffix(".qkv")
     found = {}
     for name, weight, shift in zip(scale, np.split(matrix, 3, axis=1), np.split(bias, 3), strict=True):

@@ -17,7 +17,7 @@ from .core.gate import describe
 from .core.questions import Decider, attribute_of
 from .core.render import rows_of
 from .core.select import Selection, TokenCounter, select, without_duplicates
-from .core.types import BreakerState, Dropped, Failure, GateDecision, Judgement, Recall, Record, Row, Turn, TurnTrace
+from .core.types import Dropped, Failure, GateDecision, Judgement, Recall, Record, Row, Turn, TurnTrace
 from .errors import RecallFailed
 from .policy import CutsInForce, InForce, RecallPolicy
 from .runtime.clock import Clock
